@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion queues. The ring belongs to the creator; the core pushes, hca polls, both under the engine's lock. A completion
+ * of a send queue says up to which entry the queue is free once it has been polled (IBA 10.7.3.1: unsignaled entries are
+ * released by a later completion).
+ */
+#ifndef VRB_CORE_CQ_H
+#define VRB_CORE_CQ_H
+
+#include "base/list.h"
+#include "base/types.h"
+
+enum vrb_wc_status {
+	VRB_WC_SUCCESS,
+	VRB_WC_LOC_LEN_ERR,
+	VRB_WC_LOC_QP_OP_ERR,
+	VRB_WC_LOC_EEC_OP_ERR,
+	VRB_WC_LOC_PROT_ERR,
+	VRB_WC_WR_FLUSH_ERR,
+	VRB_WC_MW_BIND_ERR,
+	VRB_WC_BAD_RESP_ERR,
+	VRB_WC_LOC_ACCESS_ERR,
+	VRB_WC_REM_INV_REQ_ERR,
+	VRB_WC_REM_ACCESS_ERR,
+	VRB_WC_REM_OP_ERR,
+	VRB_WC_RETRY_EXC_ERR,
+	VRB_WC_RNR_RETRY_EXC_ERR,
+};
+
+enum vrb_wc_opcode {
+	VRB_WCO_SEND,
+	VRB_WCO_WRITE,
+	VRB_WCO_READ,
+	VRB_WCO_CMP_SWAP,
+	VRB_WCO_FETCH_ADD,
+	VRB_WCO_BIND_MW,
+	VRB_WCO_LOCAL_INV,
+	VRB_WCO_RECV = 128,
+	VRB_WCO_RECV_WRITE_IMM = 129,
+};
+
+enum { VRB_WCF_GRH = 1, VRB_WCF_IMM = 2, VRB_WCF_INV = 8 };
+
+struct vrb_wc { /* layout of ibv_wc */
+	uint64_t wr_id;
+	uint32_t status, opcode, vendor_err, byte_len;
+	uint32_t imm; /* or invalidated rkey */
+	uint32_t qp_num, src_qp, wc_flags;
+	uint16_t pkey_index, slid;
+	uint8_t sl, dlid_path_bits;
+	uint8_t pad[2];
+};
+
+struct vrb_qp;
+struct vrb_fx;
+
+struct vrb_cqe {
+	struct vrb_wc wc;
+	struct vrb_qp *qp;
+	uint32_t sq_free; /* send completions: entries before this index are free once polled */
+	uint32_t is_send;
+};
+
+enum { VRB_CQ_UNARMED, VRB_CQ_ARMED_SOLICITED, VRB_CQ_ARMED_ANY };
+
+struct vrb_cq {
+	struct vrb_cqe *ring;
+	uint32_t mask, cap;
+	uint32_t head, tail; /* absolute; tail - head completions wait */
+	uint8_t armed;
+	bool dead;	/* overrun: nothing is pushed any more */
+	bool notifying; /* on the notify chain of the fx under way */
+	struct vrb_cq *notify_next;
+	uint64_t n_pushed;
+};
+
+/* Pushes a copy of cqe. Full: the completion is lost, the CQ is dead and fx gets CQ_ERR (IBA C10-100). Fires the arm. */
+void vrb_cq_push(struct vrb_cq *cq, const struct vrb_cqe *cqe, bool solicited, struct vrb_fx *fx);
+
+/* Takes up to n completions; releases send queue entries of their QPs. Returns how many. */
+uint32_t vrb_cq_poll(struct vrb_cq *cq, uint32_t n, struct vrb_wc *wc);
+
+/* IBA 11.2.6.4: solicited does not weaken an arm for any completion. */
+void vrb_cq_arm(struct vrb_cq *cq, bool solicited_only);
+
+/* Forgets all completions of qp (reset, destroy). */
+void vrb_cq_purge(struct vrb_cq *cq, const struct vrb_qp *qp);
+
+#endif
