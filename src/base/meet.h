@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How processes of one user in one network namespace meet: slot n of user u is the abstract Unix SEQPACKET name
- * "verbena.<u>.<n>" (with a leading NUL). Whoever has it bound owns the slot; the kernel frees it when the owner ends. A client
- * connects, sends one hello and, by its type, passes a ring (one memfd) or asks for the counters page (gets one memfd back).
+ * How processes of one user in one network namespace meet: slot n of user u is the abstract Unix
+ * SEQPACKET name "verbena.<u>.<n>" (with a leading NUL). Whoever has it bound owns the slot; the
+ * kernel frees it when the owner ends. A client connects, sends one hello and, by its type, passes
+ * a ring (one memfd) or asks for the counters page (gets one memfd back).
  */
 #ifndef VRB_BASE_MEET_H
 #define VRB_BASE_MEET_H
 
 #include "base/types.h"
 
-#define VRB_MEET_NAME "verbena.%u.%u" /* uid, slot */
-#define VRB_MEET_MAGIC 0x56524231u
+#define VRB_MEET_NAME	 "verbena.%u.%u" /* uid, slot */
+#define VRB_MEET_MAGIC	 0x56524231u
 #define VRB_MEET_VERSION 1u
-#define VRB_SLOTS 255u /* slots 1..255 of the upper 8 bits of a QPN; 0 is not used (QP0, QP1) */
+#define VRB_SLOTS	 255u /* slots 1..255 of the upper 8 bits of a QPN; 0 is not used (QP0, QP1) */
 
 enum vrb_meet_type {
-	VRB_MEET_RING = 1,  /* client to owner, with the ring's memfd and the client's doorbell fds: frames will come */
-	VRB_MEET_STATS = 2, /* client to owner: asks; owner to client: with the memfd of struct vrb_stats_page, read-only */
+	VRB_MEET_RING = 1,  /* client to owner, with the ring's memfd and the client's doorbell fds:
+			       frames will come */
+	VRB_MEET_STATS = 2, /* client to owner: asks; owner to client: with the memfd of struct
+			       vrb_stats_page, read-only */
 };
 
 struct vrb_meet_hello {

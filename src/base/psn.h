@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * 24-bit packet sequence numbers as a type of their own, so that `psn + 1` and `psn < other` do not compile.
- * Comparison is serial: the sign of the difference modulo 2^24 (IBA 9.7.1).
+ * 24-bit packet sequence numbers as a type of their own, so that `psn + 1` and `psn < other` do not
+ * compile. Comparison is serial: the sign of the difference modulo 2^24 (IBA 9.7.1).
  */
 #ifndef VRB_BASE_PSN_H
 #define VRB_BASE_PSN_H

@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The one table of every reason to refuse a call, drop a packet, answer NAK or fail a work request. From it come the enum,
- * the counters, the sentences of VERBENA_EXPLAIN and `verbena explain`, and the test that each reason is reached.
+ * The one table of every reason to refuse a call, drop a packet, answer NAK or fail a work request.
+ * From it come the enum, the counters, the sentences of VERBENA_EXPLAIN and `verbena explain`, and
+ * the test that each reason is reached.
  *
- * A row: NAME, counter, kind, sentence, clause, hint. Placeholders in sentence: {0}..{5} decimal, {0x}..{5x} hexadecimal; the
- * values are those of struct vrb_report, in the order the comment behind each row names.
- * Kinds: CALL (a verbs call is refused), WORK (a work request fails locally), NAK (we answer NAK), REMOTE (the peer refused
- * or is gone), DROP (a packet is dropped silently), NOTE (worth saying, nothing is refused).
+ * A row: NAME, counter, kind, sentence, clause, hint. Placeholders in sentence: {0}..{5} decimal,
+ * {0x}..{5x} hexadecimal; the values are those of struct vrb_report, in the order the comment
+ * behind each row names. Kinds: CALL (a verbs call is refused), WORK (a work request fails
+ * locally), NAK (we answer NAK), REMOTE (the peer refused or is gone), DROP (a packet is dropped
+ * silently), NOTE (worth saying, nothing is refused).
  */
 #ifndef VRB_BASE_VERDICT_H
 #define VRB_BASE_VERDICT_H
 
 #include "base/types.h"
 
-enum vrb_verdict_kind { VRB_KIND_CALL, VRB_KIND_WORK, VRB_KIND_NAK, VRB_KIND_REMOTE, VRB_KIND_DROP, VRB_KIND_NOTE };
+enum vrb_verdict_kind {
+	VRB_KIND_CALL,
+	VRB_KIND_WORK,
+	VRB_KIND_NAK,
+	VRB_KIND_REMOTE,
+	VRB_KIND_DROP,
+	VRB_KIND_NOTE
+};
 
 #include "base/verdict_table.h"
 
@@ -40,7 +49,8 @@ struct vrb_report {
 /* The row of v; never NULL (VRB_OK and numbers out of range give a row that says so). */
 const struct vrb_verdict_info *vrb_verdict_info(enum vrb_verdict v);
 
-/* Writes the sentence with its values into out (always terminated); returns the length without the terminator. */
+/* Writes the sentence with its values into out (always terminated); returns the length without the
+ * terminator. */
 size_t vrb_verdict_format(char *out, size_t size, const struct vrb_report *r);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rows of the verdict table; see base/verdict.h for the form. Grouped by the layer that finds them. */
+/* The rows of the verdict table; see base/verdict.h for the form. Grouped by the layer that finds
+ * them. */
 #ifndef VRB_BASE_VERDICT_TABLE_H
 #define VRB_BASE_VERDICT_TABLE_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion queues. The ring belongs to the creator; the core pushes, hca polls, both under the engine's lock. A completion
- * of a send queue says up to which entry the queue is free once it has been polled (IBA 10.7.3.1: unsignaled entries are
- * released by a later completion).
+ * Completion queues. The ring belongs to the creator; the core pushes, hca polls, both under the
+ * engine's lock. A completion of a send queue says up to which entry the queue is free once it has
+ * been polled (IBA 10.7.3.1: unsignaled entries are released by a later completion).
  */
 #ifndef VRB_CORE_CQ_H
 #define VRB_CORE_CQ_H
@@ -74,7 +74,8 @@ struct vrb_cq {
 	uint64_t n_pushed;
 };
 
-/* Pushes a copy of cqe. Full: the completion is lost, the CQ is dead and fx gets CQ_ERR (IBA C10-100). Fires the arm. */
+/* Pushes a copy of cqe. Full: the completion is lost, the CQ is dead and fx gets CQ_ERR (IBA
+ * C10-100). Fires the arm. */
 void vrb_cq_push(struct vrb_cq *cq, const struct vrb_cqe *cqe, bool solicited, struct vrb_fx *fx);
 
 /* Takes up to n completions; releases send queue entries of their QPs. Returns how many. */

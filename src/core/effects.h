@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a step of the core asks its caller to do, as bounded arrays of data. A step sets counts and never clears arrays; the
- * caller executes the effects in this order before it releases the engine's lock: placements, then notifications and events,
- * then reports. Completions are not effects: the core pushes them into the CQ's ring itself (core/cq.h), so a caller that
- * lets anybody poll must have executed the placements first.
+ * What a step of the core asks its caller to do, as bounded arrays of data. A step sets counts and
+ * never clears arrays; the caller executes the effects in this order before it releases the
+ * engine's lock: placements, then notifications and events, then reports. Completions are not
+ * effects: the core pushes them into the CQ's ring itself (core/cq.h), so a caller that lets
+ * anybody poll must have executed the placements first.
  */
 #ifndef VRB_CORE_EFFECTS_H
 #define VRB_CORE_EFFECTS_H
@@ -12,30 +13,30 @@
 #include "core/wqe.h"
 #include "wire/pkt.h"
 
-#define VRB_FX_EVENTS_MAX 8
+#define VRB_FX_EVENTS_MAX  8
 #define VRB_FX_REPORTS_MAX 4
 
 enum vrb_place_kind { VRB_PLACE_COPY, VRB_PLACE_CMP_SWAP, VRB_PLACE_FETCH_ADD };
 
 struct vrb_place {
 	enum vrb_place_kind kind;
-	uint32_t len;		  /* COPY: bytes, in ascending order, last byte last; atomics: 8 */
-	const void *src;	  /* COPY: in the packet's payload or GRH */
-	void *dst;		  /* user memory, key and range already checked */
+	uint32_t len;	 /* COPY: bytes, in ascending order, last byte last; atomics: 8 */
+	const void *src; /* COPY: in the packet's payload or GRH */
+	void *dst;	 /* user memory, key and range already checked */
 	uint64_t swap_add, compare; /* atomics: operands in host order */
-	uint64_t *result;	  /* atomics: where the old value goes (core state) */
+	uint64_t *result;	    /* atomics: where the old value goes (core state) */
 };
 
 enum vrb_async_kind { /* numbers of enum ibv_event_type */
-	VRB_ASYNC_CQ_ERR = 0,
-	VRB_ASYNC_QP_FATAL = 1,
-	VRB_ASYNC_QP_REQ_ERR = 2,
-	VRB_ASYNC_QP_ACCESS_ERR = 3,
-	VRB_ASYNC_COMM_EST = 4,
-	VRB_ASYNC_SQ_DRAINED = 5,
-	VRB_ASYNC_SRQ_ERR = 14,
-	VRB_ASYNC_SRQ_LIMIT = 15,
-	VRB_ASYNC_LAST_WQE = 16,
+		      VRB_ASYNC_CQ_ERR = 0,
+		      VRB_ASYNC_QP_FATAL = 1,
+		      VRB_ASYNC_QP_REQ_ERR = 2,
+		      VRB_ASYNC_QP_ACCESS_ERR = 3,
+		      VRB_ASYNC_COMM_EST = 4,
+		      VRB_ASYNC_SQ_DRAINED = 5,
+		      VRB_ASYNC_SRQ_ERR = 14,
+		      VRB_ASYNC_SRQ_LIMIT = 15,
+		      VRB_ASYNC_LAST_WQE = 16,
 };
 
 struct vrb_async {

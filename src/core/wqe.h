@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Work queues: rings of fixed-stride entries in memory that the creator supplies. Indices are absolute 32-bit counters; an
- * entry's place is index & mask. The face fills the entry at tail and commits it (vrb_qp_post, vrb_wq_commit); nothing is
- * allocated on the way. Numeric values of opcodes, flags and statuses are those of verbs.h (static-asserted by the face).
+ * Work queues: rings of fixed-stride entries in memory that the creator supplies. Indices are
+ * absolute 32-bit counters; an entry's place is index & mask. The face fills the entry at tail and
+ * commits it (vrb_qp_post, vrb_wq_commit); nothing is allocated on the way. Numeric values of
+ * opcodes, flags and statuses are those of verbs.h (static-asserted by the face).
  */
 #ifndef VRB_CORE_WQE_H
 #define VRB_CORE_WQE_H

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The software HCA as the faces see it: devices, contexts and their objects, in plain values. Everything here may be called
- * from any thread; calls on one object are serialised by the engine's lock. Functions return 0 or -errno unless said
- * otherwise, and set their last parameter only on success. Checks of what is a legal call are the faces' (src/rules); here
- * only what needs the state of the device is checked.
- * A child after fork must not use objects of its parent: calls on them do nothing and return -EIO (free of memory is allowed).
+ * The software HCA as the faces see it: devices, contexts and their objects, in plain values.
+ * Everything here may be called from any thread; calls on one object are serialised by the engine's
+ * lock. Functions return 0 or -errno unless said otherwise, and set their last parameter only on
+ * success. Checks of what is a legal call are the faces' (src/rules); here only what needs the
+ * state of the device is checked. A child after fork must not use objects of its parent: calls on
+ * them do nothing and return -EIO (free of memory is allowed).
  */
 #ifndef VRB_HCA_HCA_H
 #define VRB_HCA_HCA_H
@@ -14,22 +15,23 @@
 #include "core/qp.h"
 
 #define VRB_DEVICES_MAX 16
-#define VRB_GIDS_MAX 16
+#define VRB_GIDS_MAX	16
 
-#define VRB_MAX_QP_WR 16384
-#define VRB_MAX_CQE 4194304
+#define VRB_MAX_QP_WR  16384
+#define VRB_MAX_CQE    4194304
 #define VRB_MAX_SRQ_WR 32768
 #define VRB_MAX_INLINE 1024
-#define VRB_MAX_QP 65535
-#define VRB_MAX_MR 4194304
-#define VRB_UD_MTU 4096
+#define VRB_MAX_QP     65535
+#define VRB_MAX_MR     4194304
+#define VRB_UD_MTU     4096
 
 struct vrb_gid_entry {
 	struct vrb_gid gid;
 	bool valid, is_v4;
 };
 
-/* One per usable network interface; lives until the process ends, vrb_hca_devices refreshes it in place. */
+/* One per usable network interface; lives until the process ends, vrb_hca_devices refreshes it in
+ * place. */
 struct vrb_hdev {
 	char name[16];	 /* verbena0 */
 	char ifname[16]; /* eth0 */
@@ -42,10 +44,12 @@ struct vrb_hdev {
 	struct vrb_gid_entry gid[VRB_GIDS_MAX];
 };
 
-/* The devices present now, the default route's first. Returns how many were written to list (at most VRB_DEVICES_MAX). */
+/* The devices present now, the default route's first. Returns how many were written to list (at
+ * most VRB_DEVICES_MAX). */
 int vrb_hca_devices(struct vrb_hdev **list);
 
-/* ---- explanations: counts the verdict and, with VERBENA_EXPLAIN=1, prints it to stderr (rate-limited) */
+/* ---- explanations: counts the verdict and, with VERBENA_EXPLAIN=1, prints it to stderr
+ * (rate-limited) */
 void vrb_hca_refuse(const struct vrb_report *r);
 
 /* ---- context */
@@ -56,8 +60,9 @@ int vrb_hctx_async_fd(const struct vrb_hctx *ctx);
 struct vrb_hdev *vrb_hctx_dev(const struct vrb_hctx *ctx);
 
 struct vrb_hasync {
-	int kind;	/* enum ibv_event_type */
-	void *user;	/* the user pointer of the QP, CQ or SRQ it concerns; NULL for port and device */
+	int kind;   /* enum ibv_event_type */
+	void *user; /* the user pointer of the QP, CQ or SRQ it concerns; NULL for port and device
+		     */
 	uint32_t port;
 };
 /* Takes the next event; blocks unless the fd is non-blocking (-EAGAIN). -EINTR is passed on. */
@@ -80,10 +85,13 @@ struct vrb_hmr {
 	uint64_t addr, iova, len;
 };
 /* -EFAULT when the memory is not there (or not writable with LOCAL_WRITE). */
-int vrb_hmr_reg(struct vrb_hpd *pd, void *addr, uint64_t len, uint64_t iova, uint32_t access, struct vrb_hmr **mr);
-int vrb_hmr_dereg(struct vrb_hmr *mr); /* -EBUSY: windows bound. After it no access through its keys. */
+int vrb_hmr_reg(struct vrb_hpd *pd, void *addr, uint64_t len, uint64_t iova, uint32_t access,
+		struct vrb_hmr **mr);
+int vrb_hmr_dereg(
+	struct vrb_hmr *mr); /* -EBUSY: windows bound. After it no access through its keys. */
 /* Changes what is given (pd NULL, addr NULL, access UINT32_MAX: keep); keys change. */
-int vrb_hmr_rereg(struct vrb_hmr *mr, struct vrb_hpd *pd, void *addr, uint64_t len, uint32_t access);
+int vrb_hmr_rereg(struct vrb_hmr *mr, struct vrb_hpd *pd, void *addr, uint64_t len,
+		  uint32_t access);
 
 struct vrb_hmw {
 	struct vrb_hpd *pd;
@@ -110,8 +118,9 @@ int vrb_hchan_fd(const struct vrb_hchan *chan);
 /* Takes one event; blocks unless the fd is non-blocking (-EAGAIN). Returns the CQ it is for. */
 int vrb_hchan_get(struct vrb_hchan *chan, struct vrb_hcq **cq);
 
-int vrb_hcq_create(struct vrb_hctx *ctx, uint32_t cqe, struct vrb_hchan *chan, void *user, struct vrb_hcq **cq);
-int vrb_hcq_destroy(struct vrb_hcq *cq);		  /* -EBUSY while QPs refer to it; drops its queued events */
+int vrb_hcq_create(struct vrb_hctx *ctx, uint32_t cqe, struct vrb_hchan *chan, void *user,
+		   struct vrb_hcq **cq);
+int vrb_hcq_destroy(struct vrb_hcq *cq); /* -EBUSY while QPs refer to it; drops its queued events */
 int vrb_hcq_resize(struct vrb_hcq *cq, uint32_t cqe); /* -EINVAL when it holds more */
 int vrb_hcq_arm(struct vrb_hcq *cq, bool solicited_only);
 
@@ -123,7 +132,8 @@ struct vrb_hsrq {
 	uint32_t refs; /* QPs on it */
 	struct vrb_list node;
 };
-int vrb_hsrq_create(struct vrb_hpd *pd, uint32_t max_wr, uint32_t max_sge, uint32_t limit, void *user, struct vrb_hsrq **srq);
+int vrb_hsrq_create(struct vrb_hpd *pd, uint32_t max_wr, uint32_t max_sge, uint32_t limit,
+		    void *user, struct vrb_hsrq **srq);
 int vrb_hsrq_destroy(struct vrb_hsrq *srq);
 int vrb_hsrq_arm(struct vrb_hsrq *srq, uint32_t limit);
 int vrb_hsrq_resize(struct vrb_hsrq *srq, uint32_t max_wr);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Attributes of a queue pair as plain values: what ibv_modify_qp and ibv_query_qp carry, without the verbs headers. Numbers of
- * states, types and mask bits are those of verbs.h (static-asserted by the face).
+ * Attributes of a queue pair as plain values: what ibv_modify_qp and ibv_query_qp carry, without
+ * the verbs headers. Numbers of states, types and mask bits are those of verbs.h (static-asserted
+ * by the face).
  */
 #ifndef VRB_RULES_ATTR_H
 #define VRB_RULES_ATTR_H
@@ -56,7 +57,8 @@ struct vrb_qp_attr {
 	uint32_t access, qkey, dest_qpn, rq_psn, sq_psn;
 	/* address vector */
 	struct vrb_gid dgid;
-	uint8_t is_global, sgid_index, hop_limit, traffic_class, sl, static_rate, src_path_bits, av_port;
+	uint8_t is_global, sgid_index, hop_limit, traffic_class, sl, static_rate, src_path_bits,
+		av_port;
 	uint16_t dlid;
 	uint32_t flow_label;
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A packet as values: what the core and the links hand each other. Which of the extension fields mean something follows
- * from the opcode (wire/opcode.h). All numbers are in host order except imm, which travels untouched as the application gave
- * it. payload is the received bytes, valid until the link's next call; on the way out the payload is a gather list of the
- * effect (core/effects.h) and payload is NULL.
+ * A packet as values: what the core and the links hand each other. Which of the extension fields
+ * mean something follows from the opcode (wire/opcode.h). All numbers are in host order except imm,
+ * which travels untouched as the application gave it. payload is the received bytes, valid until
+ * the link's next call; on the way out the payload is a gather list of the effect (core/effects.h)
+ * and payload is NULL.
  */
 #ifndef VRB_WIRE_PKT_H
 #define VRB_WIRE_PKT_H
@@ -21,16 +22,16 @@ enum {
 };
 
 enum { /* AETH syndrome, IBA table 43: bits 7:5 kind, 4:0 credit count, RNR timer or NAK code */
-	VRB_AETH_ACK = 0x00,
-	VRB_AETH_RNR = 0x20,
-	VRB_AETH_NAK = 0x60,
-	VRB_AETH_KIND_MASK = 0xe0,
-	VRB_AETH_VALUE_MASK = 0x1f,
-	VRB_AETH_CREDITS_UNLIMITED = 0x1f,
-	VRB_NAK_PSN_SEQ = 0x60,
-	VRB_NAK_INVALID = 0x61,
-	VRB_NAK_ACCESS = 0x62,
-	VRB_NAK_OPERATIONAL = 0x63,
+       VRB_AETH_ACK = 0x00,
+       VRB_AETH_RNR = 0x20,
+       VRB_AETH_NAK = 0x60,
+       VRB_AETH_KIND_MASK = 0xe0,
+       VRB_AETH_VALUE_MASK = 0x1f,
+       VRB_AETH_CREDITS_UNLIMITED = 0x1f,
+       VRB_NAK_PSN_SEQ = 0x60,
+       VRB_NAK_INVALID = 0x61,
+       VRB_NAK_ACCESS = 0x62,
+       VRB_NAK_OPERATIONAL = 0x63,
 };
 
 struct vrb_pkt {
@@ -43,16 +44,17 @@ struct vrb_pkt {
 	struct vrb_psn psn;
 	uint32_t len; /* payload bytes without pad */
 	const uint8_t *payload;
-	const uint8_t *grh; /* UD receive: 40 bytes of GRH space (IPv6 header, or 20 zero bytes and the IPv4 header) */
+	const uint8_t *grh; /* UD receive: 40 bytes of GRH space (IPv6 header, or 20 zero bytes and
+			       the IPv4 header) */
 
-	uint32_t imm;	   /* ImmDt, network order */
-	uint32_t inv_rkey; /* IETH */
-	uint32_t msn;	   /* AETH */
-	uint32_t rkey;	   /* RETH, AtomicETH */
-	uint64_t va;	   /* RETH, AtomicETH */
-	uint32_t dma_len;  /* RETH */
-	uint32_t qkey;	   /* DETH */
-	uint32_t sqpn;	   /* DETH */
+	uint32_t imm;		    /* ImmDt, network order */
+	uint32_t inv_rkey;	    /* IETH */
+	uint32_t msn;		    /* AETH */
+	uint32_t rkey;		    /* RETH, AtomicETH */
+	uint64_t va;		    /* RETH, AtomicETH */
+	uint32_t dma_len;	    /* RETH */
+	uint32_t qkey;		    /* DETH */
+	uint32_t sqpn;		    /* DETH */
 	uint64_t swap_add, compare; /* AtomicETH */
 	uint64_t atomic_orig;	    /* AtomicAckETH */
 };
