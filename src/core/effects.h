@@ -9,6 +9,7 @@
 #ifndef VRB_CORE_EFFECTS_H
 #define VRB_CORE_EFFECTS_H
 
+#include "base/iov.h"
 #include "base/verdict.h"
 #include "core/wqe.h"
 #include "wire/pkt.h"
@@ -61,11 +62,6 @@ static inline void vrb_fx_reset(struct vrb_fx *fx)
 /* Adds to the arrays; when full the newest is dropped (first reasons matter most). */
 void vrb_fx_event(struct vrb_fx *fx, enum vrb_async_kind kind, void *object);
 void vrb_fx_report(struct vrb_fx *fx, const struct vrb_report *r);
-
-struct vrb_seg {
-	const void *base;
-	uint32_t len;
-};
 
 /* A packet to send: header values and the gather list of its payload (user memory, checked). */
 struct vrb_tx {
