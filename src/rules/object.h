@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a legal creation or registration is: limits of the device, access flags, defined values.
+ * Pure functions over plain values. Numbers of objects and attributes in reports are those of the
+ * enums below; their names are in vrb_rules_object_name and vrb_rules_attr_name.
+ */
+#ifndef VRB_RULES_OBJECT_H
+#define VRB_RULES_OBJECT_H
+
+#include "base/verdict.h"
+#include "rules/attr.h"
+
+enum vrb_object {
+	VRB_OBJ_CONTEXT,
+	VRB_OBJ_PD,
+	VRB_OBJ_MR,
+	VRB_OBJ_MW,
+	VRB_OBJ_AH,
+	VRB_OBJ_CHANNEL,
+	VRB_OBJ_CQ,
+	VRB_OBJ_SRQ,
+	VRB_OBJ_QP,
+	VRB_N_OBJECTS
+};
+
+enum vrb_obj_attr {
+	VRB_OA_MAX_SEND_WR,
+	VRB_OA_MAX_RECV_WR,
+	VRB_OA_MAX_SEND_SGE,
+	VRB_OA_MAX_RECV_SGE,
+	VRB_OA_MAX_INLINE,
+	VRB_OA_CQE,
+	VRB_OA_COMP_VECTOR,
+	VRB_OA_MAX_WR,
+	VRB_OA_MAX_SGE,
+	VRB_OA_SRQ_LIMIT,
+	VRB_OA_COMP_MASK,
+	VRB_OA_CREATE_FLAGS,
+	VRB_OA_SEND_OPS,
+	VRB_OA_WC_FLAGS,
+	VRB_OA_SRQ_TYPE,
+	VRB_OA_MW_TYPE,
+	VRB_OA_ATTR_MASK,
+	VRB_N_OBJ_ATTRS
+};
+
+const char *vrb_rules_object_name(uint32_t object);
+const char *vrb_rules_attr_name(uint32_t attr);
+
+/* Verbs that this device does not offer, for the verdict UNSUPPORTED. */
+enum vrb_verb {
+	VRB_VERB_IMPORT_DEVICE,
+	VRB_VERB_IMPORT_PD,
+	VRB_VERB_IMPORT_MR,
+	VRB_VERB_IMPORT_DM,
+	VRB_VERB_REG_DMABUF_MR,
+	VRB_VERB_SET_ECE,
+	VRB_VERB_XRC,
+	VRB_VERB_OTHER,
+};
+
+struct vrb_rules_limits {
+	uint32_t max_qp_wr, max_sge, max_inline, max_cqe, max_srq_wr, max_srq_sge, n_comp_vectors;
+};
+
+struct vrb_rules_qp {
+	uint32_t type;
+	bool has_send_cq, has_recv_cq; /* present and of the PD's context */
+	bool has_srq;
+	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
+};
+enum vrb_verdict vrb_rules_create_qp(const struct vrb_rules_qp *q, const struct vrb_rules_limits *l,
+				     struct vrb_report *r);
+
+enum vrb_verdict vrb_rules_create_cq(int64_t cqe, int64_t comp_vector,
+				     const struct vrb_rules_limits *l, struct vrb_report *r);
+
+enum vrb_verdict vrb_rules_resize_cq(int64_t cqe, uint32_t held, const struct vrb_rules_limits *l,
+				     struct vrb_report *r);
+
+/* limit: srq_limit at creation (ignored there by most devices) or at ibv_modify_srq. */
+enum vrb_verdict vrb_rules_create_srq(uint32_t max_wr, uint32_t max_sge,
+				      const struct vrb_rules_limits *l, struct vrb_report *r);
+enum vrb_verdict vrb_rules_srq_limit(uint32_t limit, uint32_t max_wr, struct vrb_report *r);
+
+/* Bits outside `defined` in field attr. */
+enum vrb_verdict vrb_rules_defined(uint32_t attr, uint64_t value, uint64_t defined,
+				   struct vrb_report *r);
+
+/* Access flags and range of a registration. Optional flags (relaxed ordering and its neighbours)
+ * are hints and never refused. */
+enum vrb_verdict vrb_rules_reg_mr(uint64_t addr, uint64_t len, uint32_t access,
+				  struct vrb_report *r);
+
+/* n_users objects still need this one. */
+enum vrb_verdict vrb_rules_destroy(uint32_t object, uint32_t n_users, struct vrb_report *r);
+
+#endif
