@@ -136,7 +136,8 @@
 	X(DROP_TVER, "drop_tver", DROP, "transport version {0}", "IBA C9-6", "only version 0 is defined") /* tver */ \
 	X(DROP_OPCODE, "drop_opcode", DROP, "opcode {0x} is not defined", "IBA table 35", "not a RoCEv2 packet") /* op */ \
 	X(DROP_ICRC, "drop_icrc", DROP, "ICRC {0x}, computed {1x}", "IBA 7.8.1", "the packet was damaged or rewritten on its way") /* got, want */ \
-	X(DROP_PADCNT, "drop_padcnt", DROP, "pad count {0} with {1} bytes of payload", "IBA 9.2.3", "the sender's transport is faulty") /* pad, len */
+	X(DROP_PADCNT, "drop_padcnt", DROP, "pad count {0} with {1} bytes of payload", "IBA 9.2.3", "the sender's transport is faulty") /* pad, len */ \
+	X(DROP_IP, "drop_ip", DROP, "{0} bytes are no IPv4 or IPv6 packet with UDP in it, or its lengths disagree", "RoCEv2 A17.3", "options, extension headers and fragments are not used by RoCEv2") /* len */
 
 /* ---- finding and reaching peers (src/link, src/hca) */
 #define VRB_VERDICTS_LINK(X) \

@@ -2,7 +2,8 @@
 /*
  * BTH opcodes as a type and a table (IBA table 35): which headers follow, which role sends it,
  * where it stands in a message. Ask questions, not bits. The table is complete over 256 values; an
- * undefined opcode has no headers and vrb_op_is_known false.
+ * undefined opcode has no headers and no VRB_OPF_KNOWN (reserved RC ones are VRB_OPF_REQUEST, since
+ * the responder must answer them with NAK).
  */
 #ifndef VRB_WIRE_OPCODE_H
 #define VRB_WIRE_OPCODE_H
@@ -74,7 +75,7 @@ enum { /* properties of an opcode */
 };
 
 struct vrb_opcode_info {
-	const char *name; /* "RC SEND Only" */
+	const char *name; /* "RC SEND Only"; NULL when undefined */
 	uint32_t flags;
 	uint8_t header_len; /* extension headers behind the BTH, bytes */
 };
@@ -94,6 +95,13 @@ static inline uint32_t vrb_op_flags(struct vrb_opcode op)
 static inline bool vrb_op_has(struct vrb_opcode op, uint32_t flags)
 {
 	return (vrb_op_flags(op) & flags) == flags;
+}
+
+static inline const char *vrb_op_name(struct vrb_opcode op)
+{
+	const char *name = vrb_opcode_table[op.v].name;
+
+	return name ? name : "undefined";
 }
 
 static inline unsigned vrb_op_transport(struct vrb_opcode op)

@@ -11,6 +11,7 @@
 
 #include "base/psn.h"
 #include "base/types.h"
+#include "base/verdict.h"
 #include "wire/opcode.h"
 
 enum {
@@ -58,5 +59,26 @@ struct vrb_pkt {
 	uint64_t swap_add, compare; /* AtomicETH */
 	uint64_t atomic_orig;	    /* AtomicAckETH */
 };
+
+/*
+ * Reads len bytes from the BTH to the end of the pad (the ICRC is checked and cut off before,
+ * wire/icrc.h). out->payload points into bytes. VRB_OK, or why it is no packet; then out is
+ * undefined and `why` (or NULL) holds the values. Reserved RC opcodes are read as headerless
+ * packets: the responder refuses them. Length rules beyond "it fits" are the core's.
+ */
+enum vrb_verdict vrb_pkt_parse(const uint8_t *bytes, size_t len, struct vrb_pkt *out,
+			       struct vrb_report *why);
+
+/* Writes BTH and extension headers, at most VRB_HEADERS_MAX bytes; returns how many. Behind the
+ * payload go vrb_pkt_pad(pkt->len) zero bytes. */
+size_t vrb_pkt_emit_headers(const struct vrb_pkt *pkt, uint8_t *out);
+
+static inline uint32_t vrb_pkt_pad(uint32_t payload_len)
+{
+	return (0u - payload_len) & 3u;
+}
+
+/* One line of text for traces and test failures; returns its length. */
+size_t vrb_pkt_dump(char *out, size_t size, const struct vrb_pkt *pkt);
 
 #endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One line of text for a packet: opcode, addressing, then only the fields that its opcode carries.
+ * Traces, simulations and failing tests print packets with it.
+ */
+#include "base/text.h"
+#include "wire/pkt.h"
+
+static void field_dec(struct vrb_text *t, const char *name, uint64_t v)
+{
+	vrb_text_char(t, ' ');
+	vrb_text_str(t, name);
+	vrb_text_char(t, '=');
+	vrb_text_dec(t, v);
+}
+
+static void field_hex(struct vrb_text *t, const char *name, uint64_t v)
+{
+	vrb_text_char(t, ' ');
+	vrb_text_str(t, name);
+	vrb_text_char(t, '=');
+	vrb_text_hex(t, v, 1);
+}
+
+static void syndrome(struct vrb_text *t, uint8_t s)
+{
+	static const char *const nak[] = {" NAK:psn-sequence", " NAK:invalid-request",
+					  " NAK:remote-access", " NAK:operational"};
+	unsigned value = s & VRB_AETH_VALUE_MASK;
+
+	switch (s & VRB_AETH_KIND_MASK) {
+	case VRB_AETH_ACK:
+		return;
+	case VRB_AETH_RNR:
+		field_dec(t, "RNR-NAK", value);
+		return;
+	case VRB_AETH_NAK:
+		if (value < sizeof(nak) / sizeof(nak[0])) {
+			vrb_text_str(t, nak[value]);
+			return;
+		}
+		break;
+	default:
+		break;
+	}
+	field_hex(t, "syndrome", s);
+}
+
+static void extension(struct vrb_text *t, const struct vrb_pkt *p, uint32_t flags)
+{
+	if (flags & (VRB_OPF_RETH | VRB_OPF_ATOMICETH)) {
+		field_hex(t, "va", p->va);
+		field_hex(t, "rkey", p->rkey);
+	}
+	if (flags & VRB_OPF_RETH)
+		field_dec(t, "dma_len", p->dma_len);
+	if (flags & VRB_OPF_ATOMICETH) {
+		field_hex(t, "swap_add", p->swap_add);
+		field_hex(t, "compare", p->compare);
+	}
+	if (flags & VRB_OPF_AETH) {
+		syndrome(t, p->syndrome);
+		field_dec(t, "msn", p->msn);
+	}
+	if (flags & VRB_OPF_DETH) {
+		field_hex(t, "qkey", p->qkey);
+		field_hex(t, "sqpn", p->sqpn);
+	}
+	if (flags & VRB_OPF_ATOMICACK)
+		field_hex(t, "orig", p->atomic_orig);
+	if (flags & VRB_OPF_IMM)
+		field_hex(t, "imm", p->imm);
+	if (flags & VRB_OPF_INV)
+		field_hex(t, "inv_rkey", p->inv_rkey);
+}
+
+size_t vrb_pkt_dump(char *out, size_t size, const struct vrb_pkt *pkt)
+{
+	uint32_t flags = vrb_op_flags(pkt->op);
+	struct vrb_text t;
+
+	vrb_text_init(&t, out, size);
+	vrb_text_str(&t, vrb_op_name(pkt->op));
+	if (!(flags & VRB_OPF_KNOWN))
+		field_hex(&t, "op", pkt->op.v);
+	field_hex(&t, "qp", pkt->dqpn);
+	field_hex(&t, "psn", pkt->psn.v);
+	if (flags & VRB_OPF_PAYLOAD || pkt->len)
+		field_dec(&t, "len", pkt->len);
+	extension(&t, pkt, flags);
+	if (pkt->flags & VRB_PKT_ACKREQ)
+		vrb_text_str(&t, " ackreq");
+	if (pkt->flags & VRB_PKT_SE)
+		vrb_text_str(&t, " se");
+	return t.len;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The invariant CRC (RoCEv2 A17.3.3): CRC-32 over what routers leave alone, from eight bytes of
+ * ones to the pad, with the changing fields of IP, UDP and BTH replaced by ones.
+ *
+ * To send:    crc = vrb_icrc_start(net, net_len, headers, headers_len);
+ *             crc = vrb_icrc_add(crc, base, len) for each piece of payload and for the pad;
+ *             vrb_icrc_store(crc, behind the pad)
+ */
+#ifndef VRB_WIRE_ICRC_H
+#define VRB_WIRE_ICRC_H
+
+#include "base/types.h"
+#include "base/verdict.h"
+
+/* net: IP and UDP header as on the wire, 28 or 48 bytes; headers: BTH and what follows, from 12
+ * bytes up to the whole packet (at most VRB_HEADERS_MAX are looked at for masking). */
+uint32_t vrb_icrc_start(const uint8_t *net, size_t net_len, const uint8_t *headers, size_t len);
+
+uint32_t vrb_icrc_add(uint32_t crc, const void *bytes, size_t len);
+
+void vrb_icrc_store(uint32_t crc, uint8_t out[4]);
+uint32_t vrb_icrc_load(const uint8_t bytes[4]);
+
+/* Checks a packet of len bytes from BTH to ICRC. VRB_OK, DROP_SHORT or DROP_ICRC (why may be
+ * NULL). */
+enum vrb_verdict vrb_icrc_check(const uint8_t *net, size_t net_len, const uint8_t *packet,
+				size_t len, struct vrb_report *why);
+
+#endif
