@@ -53,6 +53,7 @@ struct vrb_qp_attr {
 	uint8_t port, timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 	uint8_t en_sqd_async, sq_draining;
+	uint8_t path_mig_state; /* 0: migrated, the only one offered */
 	uint16_t pkey_index;
 	uint32_t access, qkey, dest_qpn, rq_psn, sq_psn;
 	/* address vector */

@@ -58,6 +58,7 @@ enum vrb_verb {
 	VRB_VERB_XRC,
 	VRB_VERB_OTHER,
 };
+enum vrb_verdict vrb_rules_unsupported(enum vrb_verb verb, struct vrb_report *r);
 
 struct vrb_rules_limits {
 	uint32_t max_qp_wr, max_sge, max_inline, max_cqe, max_srq_wr, max_srq_sge, n_comp_vectors;
@@ -86,6 +87,26 @@ enum vrb_verdict vrb_rules_srq_limit(uint32_t limit, uint32_t max_wr, struct vrb
 /* Bits outside `defined` in field attr. */
 enum vrb_verdict vrb_rules_defined(uint32_t attr, uint64_t value, uint64_t defined,
 				   struct vrb_report *r);
+
+enum { /* numbers of ibv_access_flags */
+       VRB_RULES_LOCAL_WRITE = 1 << 0,
+       VRB_RULES_REMOTE_WRITE = 1 << 1,
+       VRB_RULES_REMOTE_READ = 1 << 2,
+       VRB_RULES_REMOTE_ATOMIC = 1 << 3,
+       VRB_RULES_MW_BIND = 1 << 4,
+       VRB_RULES_ZERO_BASED = 1 << 5,
+       VRB_RULES_ON_DEMAND = 1 << 6,
+       VRB_RULES_HUGETLB = 1 << 7,
+};
+/* Flags that a device may ignore (relaxed ordering is the first). */
+#define VRB_RULES_ACCESS_OPTIONAL 0x3ff00000u
+#define VRB_RULES_ACCESS_ALL	  (0xffu | VRB_RULES_ACCESS_OPTIONAL)
+/* A window adds remote rights; ZERO_BASED makes its addresses offsets. */
+#define VRB_RULES_ACCESS_WINDOW                                                                    \
+	((uint32_t)(VRB_RULES_REMOTE_WRITE | VRB_RULES_REMOTE_READ | VRB_RULES_REMOTE_ATOMIC |     \
+		    VRB_RULES_ZERO_BASED))
+
+enum vrb_verdict vrb_rules_access(uint32_t access, struct vrb_report *r);
 
 /* Access flags and range of a registration. Optional flags (relaxed ordering and its neighbours)
  * are hints and never refused. */
