@@ -10,6 +10,7 @@
 
 #include <libdeflate.h>
 
+#include "wire/pkt.h"
 #include "wire/roce.h"
 
 /* CRC-32 of eight bytes 0xff */
@@ -48,6 +49,15 @@ uint32_t vrb_icrc_add(uint32_t crc, const void *bytes, size_t len)
 {
 	/* libdeflate takes a NULL buffer as "start anew" */
 	return len ? libdeflate_crc32(crc, bytes, len) : crc;
+}
+
+uint32_t vrb_icrc_add_payload(uint32_t crc, const struct vrb_seg *seg, uint32_t n, uint32_t len)
+{
+	static const uint8_t zeros[3];
+
+	for (uint32_t i = 0; i < n; i++)
+		crc = vrb_icrc_add(crc, seg[i].base, seg[i].len);
+	return vrb_icrc_add(crc, zeros, vrb_pkt_pad(len));
 }
 
 void vrb_icrc_store(uint32_t crc, uint8_t out[4])

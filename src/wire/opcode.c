@@ -23,47 +23,49 @@
 #define RESERVED(op) [VRB_TP_RC | (op)] = {"RC reserved", F(REQUEST), 0}
 
 #define REQ  F(REQUEST)
-#define RSP  F(RESPONSE)
 #define ONLY (F(FIRST) | F(LAST))
 #define SND  (F(REQUEST) | F(SEND) | F(PAYLOAD))
+#define SNO  (SND | ONLY | F(NEEDS_RQ))
 #define WRT  (F(REQUEST) | F(WRITE) | F(PAYLOAD))
+#define WRO  (WRT | ONLY | F(RETH))
+#define ACK  (F(RESPONSE) | ONLY | F(AETH))
 #define RDR  (F(RESPONSE) | F(READ) | F(PAYLOAD))
 
 /* clang-format off */
 #define SEND_AND_WRITE(tp) \
-	ROW(tp, SEND_FIRST,      "SEND First",               SND | F(FIRST) | F(NEEDS_RQ)), \
-	ROW(tp, SEND_MIDDLE,     "SEND Middle",              SND), \
-	ROW(tp, SEND_LAST,       "SEND Last",                SND | F(LAST)), \
-	ROW(tp, SEND_LAST_IMM,   "SEND Last with Imm",       SND | F(LAST) | F(IMM)), \
-	ROW(tp, SEND_ONLY,       "SEND Only",                SND | ONLY | F(NEEDS_RQ)), \
-	ROW(tp, SEND_ONLY_IMM,   "SEND Only with Imm",       SND | ONLY | F(NEEDS_RQ) | F(IMM)), \
-	ROW(tp, WRITE_FIRST,     "WRITE First",              WRT | F(FIRST) | F(RETH)), \
-	ROW(tp, WRITE_MIDDLE,    "WRITE Middle",             WRT), \
-	ROW(tp, WRITE_LAST,      "WRITE Last",               WRT | F(LAST)), \
-	ROW(tp, WRITE_LAST_IMM,  "WRITE Last with Imm",      WRT | F(LAST) | F(NEEDS_RQ) | F(IMM)), \
-	ROW(tp, WRITE_ONLY,      "WRITE Only",               WRT | ONLY | F(RETH)), \
-	ROW(tp, WRITE_ONLY_IMM,  "WRITE Only with Imm",      WRT | ONLY | F(RETH) | F(NEEDS_RQ) | F(IMM))
+	ROW(tp, SEND_FIRST,       "SEND First",           SND | F(FIRST) | F(NEEDS_RQ)), \
+	ROW(tp, SEND_MIDDLE,      "SEND Middle",          SND), \
+	ROW(tp, SEND_LAST,        "SEND Last",            SND | F(LAST)), \
+	ROW(tp, SEND_LAST_IMM,    "SEND Last with Imm",   SND | F(LAST) | F(IMM)), \
+	ROW(tp, SEND_ONLY,        "SEND Only",            SNO), \
+	ROW(tp, SEND_ONLY_IMM,    "SEND Only with Imm",   SNO | F(IMM)), \
+	ROW(tp, WRITE_FIRST,      "WRITE First",          WRT | F(FIRST) | F(RETH)), \
+	ROW(tp, WRITE_MIDDLE,     "WRITE Middle",         WRT), \
+	ROW(tp, WRITE_LAST,       "WRITE Last",           WRT | F(LAST)), \
+	ROW(tp, WRITE_LAST_IMM,   "WRITE Last with Imm",  WRT | F(LAST) | F(NEEDS_RQ) | F(IMM)), \
+	ROW(tp, WRITE_ONLY,       "WRITE Only",           WRO), \
+	ROW(tp, WRITE_ONLY_IMM,   "WRITE Only with Imm",  WRO | F(IMM) | F(NEEDS_RQ))
 
 const struct vrb_opcode_info vrb_opcode_table[256] = {
 	SEND_AND_WRITE(RC),
-	ROW(RC, READ_REQ,         "READ Request",            REQ | ONLY | F(READ) | F(RETH)),
-	ROW(RC, READ_RESP_FIRST,  "READ Response First",     RDR | F(FIRST) | F(AETH)),
-	ROW(RC, READ_RESP_MIDDLE, "READ Response Middle",    RDR),
-	ROW(RC, READ_RESP_LAST,   "READ Response Last",      RDR | F(LAST) | F(AETH)),
-	ROW(RC, READ_RESP_ONLY,   "READ Response Only",      RDR | ONLY | F(AETH)),
-	ROW(RC, ACK,              "ACK",                     RSP | ONLY | F(AETH)),
-	ROW(RC, ATOMIC_ACK,       "ATOMIC ACK",              RSP | ONLY | F(ATOMIC) | F(AETH) | F(ATOMICACK)),
-	ROW(RC, CMP_SWAP,         "CmpSwap",                 REQ | ONLY | F(ATOMIC) | F(ATOMICETH)),
-	ROW(RC, FETCH_ADD,        "FetchAdd",                REQ | ONLY | F(ATOMIC) | F(ATOMICETH)),
-	ROW(RC, SEND_LAST_INV,    "SEND Last with Inv",      SND | F(LAST) | F(INV)),
-	ROW(RC, SEND_ONLY_INV,    "SEND Only with Inv",      SND | ONLY | F(NEEDS_RQ) | F(INV)),
+	ROW(RC, READ_REQ,         "READ Request",         REQ | ONLY | F(READ) | F(RETH)),
+	ROW(RC, READ_RESP_FIRST,  "READ Response First",  RDR | F(FIRST) | F(AETH)),
+	ROW(RC, READ_RESP_MIDDLE, "READ Response Middle", RDR),
+	ROW(RC, READ_RESP_LAST,   "READ Response Last",   RDR | F(LAST) | F(AETH)),
+	ROW(RC, READ_RESP_ONLY,   "READ Response Only",   RDR | ONLY | F(AETH)),
+	ROW(RC, ACK,              "ACK",                  ACK),
+	ROW(RC, ATOMIC_ACK,       "ATOMIC ACK",           ACK | F(ATOMIC) | F(ATOMICACK)),
+	ROW(RC, CMP_SWAP,         "CmpSwap",              REQ | ONLY | F(ATOMIC) | F(ATOMICETH)),
+	ROW(RC, FETCH_ADD,        "FetchAdd",             REQ | ONLY | F(ATOMIC) | F(ATOMICETH)),
+	ROW(RC, SEND_LAST_INV,    "SEND Last with Inv",   SND | F(LAST) | F(INV)),
+	ROW(RC, SEND_ONLY_INV,    "SEND Only with Inv",   SNO | F(INV)),
 	RESERVED(0x15), RESERVED(0x18), RESERVED(0x19), RESERVED(0x1a), RESERVED(0x1b),
 	RESERVED(0x1c), RESERVED(0x1d), RESERVED(0x1e), RESERVED(0x1f),
 
 	SEND_AND_WRITE(UC),
 
-	ROW(UD, SEND_ONLY,        "SEND Only",               SND | ONLY | F(NEEDS_RQ) | F(DETH)),
-	ROW(UD, SEND_ONLY_IMM,    "SEND Only with Imm",      SND | ONLY | F(NEEDS_RQ) | F(DETH) | F(IMM)),
+	ROW(UD, SEND_ONLY,        "SEND Only",            SNO | F(DETH)),
+	ROW(UD, SEND_ONLY_IMM,    "SEND Only with Imm",   SNO | F(DETH) | F(IMM)),
 
 	[VRB_OPCODE_CNP] = {"CNP", F(KNOWN) | F(PAYLOAD), 0},
 };
