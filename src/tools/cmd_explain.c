@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `verbena explain`: looks a word up among verdicts, completion statuses and errnos. A number is a
+ * completion status; an errno is given by its name, because the same number may be both.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <infiniband/verbs.h>
+
+#include "base/verdict.h"
+#include "tools/explain_table.h"
+#include "tools/tools.h"
+
+#define WRAP_COLUMN 96
+
+static const char *const kind_text[] = {
+	[VRB_KIND_CALL] = "a verbs call is refused",
+	[VRB_KIND_WORK] = "a work request fails locally",
+	[VRB_KIND_NAK] = "the responder refuses with a NAK",
+	[VRB_KIND_REMOTE] = "the peer refused or is gone",
+	[VRB_KIND_DROP] = "a packet is dropped",
+	[VRB_KIND_NOTE] = "nothing is refused",
+};
+
+/* A sentence with its placeholders shown as N and 0x.. */
+static void generic_sentence(char *out, size_t size, const char *s)
+{
+	size_t n = 0;
+
+	while (*s && n + 5 < size) {
+		const char *end = *s == '{' ? strchr(s, '}') : NULL;
+
+		if (!end) {
+			out[n++] = *s++;
+			continue;
+		}
+		n += (size_t)snprintf(out + n, size - n, "%s", end[-1] == 'x' ? "0x.." : "N");
+		s = end + 1;
+	}
+	out[n] = '\0';
+}
+
+static void print_wrapped(const char *label, const char *text)
+{
+	int column = printf("  %-8s", label);
+
+	while (*text) {
+		int word = (int)strcspn(text, " ");
+
+		if (column + word + 1 > WRAP_COLUMN)
+			column = printf("\n%10s", "") - 1;
+		column += printf(" %.*s", word, text);
+		text += word;
+		text += strspn(text, " ");
+	}
+	putchar('\n');
+}
+
+static void print_verdict(enum vrb_verdict v)
+{
+	const struct vrb_verdict_info *info = vrb_verdict_info(v);
+	char sentence[512];
+
+	generic_sentence(sentence, sizeof(sentence), info->sentence);
+	printf("%s: %s\n", info->name, kind_text[info->kind]);
+	print_wrapped("what", sentence);
+	if (strcmp(info->hint, "-"))
+		print_wrapped("do", info->hint);
+	if (strcmp(info->clause, "-"))
+		print_wrapped("rule", info->clause);
+	print_wrapped("counter", info->counter);
+}
+
+static void print_meaning(const struct vrb_meaning *m)
+{
+	printf("%s (%d): %s\n", m->name, m->number,
+	       m->is_errno ? strerror(m->number)
+			   : ibv_wc_status_str((enum ibv_wc_status)m->number));
+	print_wrapped("means", m->text);
+	for (int i = 0; i < VRB_EXPLAIN_VERDICTS && m->verdicts[i]; i++) {
+		const struct vrb_verdict_info *info =
+			vrb_verdict_info((enum vrb_verdict)m->verdicts[i]);
+		char line[640], sentence[512];
+
+		generic_sentence(sentence, sizeof(sentence), info->sentence);
+		snprintf(line, sizeof(line), "%s: %s", info->name, sentence);
+		print_wrapped(i ? "" : "because", line);
+	}
+}
+
+/* Names compare without case, and - and _ are the same. */
+static bool same_name(const char *a, const char *b)
+{
+	for (; *a && *b; a++, b++) {
+		char x = *a == '-' ? '_' : (char)toupper((unsigned char)*a);
+		char y = *b == '-' ? '_' : (char)toupper((unsigned char)*b);
+
+		if (x != y)
+			return false;
+	}
+	return *a == *b;
+}
+
+static bool explain_meaning(const char *word)
+{
+	char *end;
+	long number = strtol(word, &end, 10);
+	bool is_number = *word && !*end;
+
+	for (unsigned i = 0; i < vrb_n_meanings; i++) {
+		const struct vrb_meaning *m = &vrb_meanings[i];
+		const char *bare = m->is_errno ? m->name : m->name + strlen("IBV_WC_");
+		const char *said = m->is_errno ? strerror(m->number)
+					       : ibv_wc_status_str((enum ibv_wc_status)m->number);
+
+		if ((is_number && !m->is_errno && number == m->number) ||
+		    same_name(word, m->name) || same_name(word, bare) || !strcasecmp(word, said)) {
+			print_meaning(m);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool explain_verdict(const char *word)
+{
+	for (int v = 1; v < VRB_N_VERDICTS; v++) {
+		const struct vrb_verdict_info *info = vrb_verdict_info((enum vrb_verdict)v);
+
+		if (same_name(word, info->name) || same_name(word, info->counter)) {
+			print_verdict((enum vrb_verdict)v);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void print_list(void)
+{
+	puts("Completion statuses and errnos:");
+	for (unsigned i = 0; i < vrb_n_meanings; i++)
+		printf("  %s\n", vrb_meanings[i].name);
+	puts("Verdicts:");
+	for (int v = 1; v < VRB_N_VERDICTS; v++) {
+		const struct vrb_verdict_info *info = vrb_verdict_info((enum vrb_verdict)v);
+
+		printf("  %-20s %s\n", info->name, kind_text[info->kind]);
+	}
+}
+
+static int run(int argc, char **argv)
+{
+	static const struct option longs[] = {{"help", no_argument, NULL, 'h'}, {0}};
+	int opt, missed = 0;
+
+	while ((opt = vrb_opt_next(&vrb_cmd_explain, argc, argv, "h", longs)) != -1)
+		return vrb_opt_exit(opt);
+	if (optind == argc)
+		print_list();
+	for (int i = optind; i < argc; i++) {
+		if (i > optind)
+			putchar('\n');
+		if (explain_meaning(argv[i]) || explain_verdict(argv[i]))
+			continue;
+		vrb_complain("`%s` is no verdict, completion status or errno that I know; "
+			     "`verbena explain` lists them",
+			     argv[i]);
+		missed++;
+	}
+	return missed ? VRB_EXIT_FAILED : VRB_EXIT_OK;
+}
+
+const struct vrb_command vrb_cmd_explain = {
+	.name = "explain",
+	.summary = "say what a refusal, a completion status or an errno means",
+	.usage = "[NAME...]\n\n"
+		 "NAME is a verdict (LKEY_RANGE_END), a completion status (LOC_PROT_ERR, 4) or an\n"
+		 "errno (EINVAL). Without NAME all are listed.\n",
+	.run = run,
+};

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A small table of what the two processes reach on this machine: SEND latency by ping-pong (half of
+ * a round trip), SEND bandwidth, SEND rate. A short first run decides how many rounds fill the time
+ * that is given; the sender tells the receiver. No figure decides whether the demo passes.
+ */
+#include "tools/demo.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/out.h"
+
+#define ROUND_NS     300000000ull /* time of one figure */
+#define PROBE_ROUNDS 200u
+#define ROUNDS_MAX   200000u
+#define SIGNAL_EVERY 64u
+#define BATCH	     64u
+#define LIST	     16u
+
+static uint32_t rounds_for(uint64_t ns, uint32_t done)
+{
+	uint64_t n = ROUND_NS * done / (ns ? ns : 1);
+
+	if (n < PROBE_ROUNDS)
+		return PROBE_ROUNDS;
+	return n > ROUNDS_MAX ? ROUNDS_MAX : (uint32_t)n;
+}
+
+/* Sends message i of size bytes; takes completions so that the send queue never fills. */
+static bool ping(struct demo *d, uint32_t i, uint32_t size)
+{
+	struct ibv_sge sge = vrb_demo_sge(d, 0, size);
+	struct ibv_send_wr wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
+	struct ibv_wc wc;
+
+	if (size <= d->max_inline)
+		wr.send_flags |= IBV_SEND_INLINE;
+	if (i % SIGNAL_EVERY == SIGNAL_EVERY - 1)
+		wr.send_flags |= IBV_SEND_SIGNALED;
+	if (!vrb_demo_post_send(d, &wr))
+		return false;
+	return i % SIGNAL_EVERY != SIGNAL_EVERY - 1 || vrb_demo_wait(d, d->send_cq, &wc);
+}
+
+/* The next receive is posted before the answer to this message goes out. */
+static bool pong(struct demo *d, uint32_t size)
+{
+	struct ibv_wc wc;
+
+	return vrb_demo_wait(d, d->recv_cq, &wc) &&
+	       vrb_demo_post_recv(d, 0, DEMO_RECV_OFFSET, size);
+}
+
+/* rounds is a multiple of SIGNAL_EVERY, so that none is left unfinished. Samples are round trips.
+ */
+static bool ping_pong(struct demo *d, uint32_t size, uint32_t rounds, uint32_t *sample)
+{
+	uint64_t then = vrb_demo_now_ns(), now;
+
+	for (uint32_t i = 0; i < rounds; i++) {
+		if (d->is_sender) {
+			if (!ping(d, i, size) || !pong(d, size))
+				return false;
+			now = vrb_demo_now_ns();
+			if (sample)
+				sample[i] = (uint32_t)(now - then);
+			then = now;
+		} else if (!pong(d, size) || !ping(d, i, size)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Agrees on the number of rounds: the sender measures the probe and decides. */
+static bool agree(struct demo *d, uint64_t probe_ns, uint32_t probe_rounds, uint32_t *rounds)
+{
+	if (!d->is_sender)
+		return vrb_demo_tcp_read(d, rounds, sizeof(*rounds));
+	*rounds = rounds_for(probe_ns, probe_rounds);
+	*rounds -= *rounds % SIGNAL_EVERY;
+	return vrb_demo_tcp_write(d, rounds, sizeof(*rounds));
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void report_latency(struct demo *d, uint32_t size, uint32_t *sample, uint32_t n)
+{
+	qsort(sample, n, sizeof(sample[0]), compare);
+	json_array_append_new(json_object_get(d->report, "latency"),
+			      json_pack("{s:i, s:f, s:f, s:i}", "bytes", (int)size, "p50 us",
+					sample[n / 2] / 2000.0, "p99 us",
+					sample[(uint64_t)n * 99 / 100] / 2000.0, "rounds", (int)n));
+}
+
+/* The receives of a measurement: all of them name the same buffer, what arrives is not looked at.
+ */
+static bool post_receives(struct demo *d, uint32_t n, uint32_t size)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!vrb_demo_post_recv(d, 0, DEMO_RECV_OFFSET, size))
+			return false;
+	return vrb_demo_sync(d);
+}
+
+/* One receive stays posted at the end; a last message takes it, so that the next figure starts
+ * with an empty receive queue. */
+static bool take_last(struct demo *d, uint32_t size)
+{
+	struct ibv_sge sge = vrb_demo_sge(d, 0, size);
+	struct ibv_send_wr wr = {.sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_wc wc;
+
+	return vrb_demo_post_send(d, &wr) && vrb_demo_wait(d, d->send_cq, &wc) &&
+	       vrb_demo_wait(d, d->recv_cq, &wc) && vrb_demo_sync(d);
+}
+
+static bool latency(struct demo *d, uint32_t size)
+{
+	uint32_t probe = SIGNAL_EVERY * 4, rounds = 0, *sample = NULL;
+	uint64_t start;
+	bool ok;
+
+	if (!post_receives(d, 1, size))
+		return false;
+	start = vrb_demo_now_ns();
+	if (!ping_pong(d, size, probe, NULL) ||
+	    !agree(d, vrb_demo_now_ns() - start, probe, &rounds))
+		return false;
+	if (d->is_sender) {
+		sample = malloc(rounds * sizeof(sample[0]));
+		if (!sample)
+			return vrb_demo_fail(d, "out of memory");
+	}
+	ok = ping_pong(d, size, rounds, sample);
+	if (ok && d->is_sender)
+		report_latency(d, size, sample, rounds);
+	free(sample);
+	return ok && take_last(d, size);
+}
+
+/* Posts a list of LIST sends, the last one signaled when signal is set. */
+static bool post_list(struct demo *d, uint32_t size, uint32_t list, bool signal)
+{
+	struct ibv_send_wr wr[LIST] = {{0}};
+	struct ibv_sge sge = vrb_demo_sge(d, 0, size);
+
+	for (uint32_t i = 0; i < list; i++) {
+		wr[i].sg_list = &sge;
+		wr[i].num_sge = 1;
+		wr[i].opcode = IBV_WR_SEND;
+		wr[i].send_flags = size <= d->max_inline ? IBV_SEND_INLINE : 0;
+		wr[i].next = i + 1 < list ? &wr[i + 1] : NULL;
+	}
+	if (signal)
+		wr[list - 1].send_flags |= IBV_SEND_SIGNALED;
+	return vrb_demo_post_send(d, wr);
+}
+
+/* Sends n messages with at most window of them unfinished; every period-th is signaled. */
+static bool stream_out(struct demo *d, uint32_t size, uint32_t n, uint32_t list)
+{
+	uint32_t period = list > 1 ? SIGNAL_EVERY : 1, window = list > 1 ? DEMO_SQ_DEPTH : 32;
+	uint32_t sent = 0, done = 0;
+	struct ibv_wc wc;
+
+	while (done < n) {
+		if (sent < n && sent + list - done <= window) {
+			bool signal = (sent + list) % period == 0 || sent + list >= n;
+
+			if (!post_list(d, size, list, signal))
+				return false;
+			sent += list;
+		} else if (vrb_demo_wait(d, d->send_cq, &wc)) {
+			done += period;
+		} else {
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool repost(struct demo *d, uint32_t n, uint32_t size)
+{
+	struct ibv_sge sge = vrb_demo_sge(d, DEMO_RECV_OFFSET, size);
+	struct ibv_recv_wr wr[BATCH] = {{0}}, *bad;
+
+	for (uint32_t i = 0; i < n; i++) {
+		wr[i].sg_list = &sge;
+		wr[i].num_sge = 1;
+		wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
+	}
+	if (n && ibv_post_recv(d->qp, wr, &bad))
+		return vrb_demo_fail(d, "ibv_post_recv failed");
+	return true;
+}
+
+static bool stream_in(struct demo *d, uint32_t size, uint32_t n)
+{
+	uint32_t posted = n < DEMO_RQ_DEPTH ? n : DEMO_RQ_DEPTH, got = 0;
+	uint64_t until = vrb_demo_now_ns() + 2 * DEMO_WAIT_S * 1000000000ull;
+	struct ibv_wc wc[BATCH];
+
+	for (uint32_t polls = 0; got < n; polls++) {
+		int k = ibv_poll_cq(d->recv_cq, BATCH, wc);
+		uint32_t more;
+
+		if (k < 0 || (polls % 65536 == 65535 && vrb_demo_now_ns() > until))
+			return vrb_demo_fail(d, "got %u of %u messages", got, n);
+		for (int i = 0; i < k; i++)
+			if (wc[i].status != IBV_WC_SUCCESS)
+				return vrb_demo_fail(d, "receive: %s",
+						     ibv_wc_status_str(wc[i].status));
+		got += (uint32_t)k;
+		more = (uint32_t)k < n - posted ? (uint32_t)k : n - posted;
+		if (!repost(d, more, size))
+			return false;
+		posted += more;
+	}
+	return true;
+}
+
+static bool stream(struct demo *d, uint32_t size, uint32_t n, uint32_t list, uint64_t *ns)
+{
+	uint64_t start;
+
+	if (!d->is_sender) {
+		return post_receives(d, n < DEMO_RQ_DEPTH ? n : DEMO_RQ_DEPTH, size) &&
+		       stream_in(d, size, n) && vrb_demo_sync(d);
+	}
+	if (!vrb_demo_sync(d))
+		return false;
+	start = vrb_demo_now_ns();
+	if (!stream_out(d, size, n, list))
+		return false;
+	*ns = vrb_demo_now_ns() - start;
+	return vrb_demo_sync(d);
+}
+
+static bool throughput(struct demo *d, uint32_t size, uint32_t list)
+{
+	uint32_t probe = SIGNAL_EVERY * 4, rounds = 0;
+	uint64_t ns = 1;
+
+	if (!stream(d, size, probe, list, &ns) || !agree(d, ns, probe, &rounds) ||
+	    !stream(d, size, rounds, list, &ns))
+		return false;
+	if (d->is_sender)
+		json_array_append_new(json_object_get(d->report, "throughput"),
+				      json_pack("{s:i, s:f, s:f, s:i}", "bytes", (int)size, "GB/s",
+						(double)size * rounds / (double)ns,
+						"million messages/s", rounds * 1000.0 / (double)ns,
+						"messages", (int)rounds));
+	return true;
+}
+
+bool vrb_demo_measure(struct demo *d)
+{
+	static const uint32_t latency_size[] = {8, 64, 256, 4096};
+	static const uint32_t stream_size[] = {64 << 10, 1 << 20};
+	bool ok = true;
+
+	json_object_set_new(d->report, "latency", json_array());
+	json_object_set_new(d->report, "throughput", json_array());
+	for (size_t i = 0; ok && i < sizeof(latency_size) / sizeof(latency_size[0]); i++)
+		ok = latency(d, latency_size[i]);
+	for (size_t i = 0; ok && i < sizeof(stream_size) / sizeof(stream_size[0]); i++)
+		ok = throughput(d, stream_size[i], 1);
+	ok = ok && throughput(d, 64, LIST);
+	if (!ok || !d->is_sender || d->json)
+		return ok;
+	puts("\nSEND, one way:");
+	vrb_out_table(stdout, json_object_get(d->report, "latency"));
+	puts("\nSEND, as many as possible (64 bytes: posted in lists of 16):");
+	vrb_out_table(stdout, json_object_get(d->report, "throughput"));
+	return ok;
+}
