@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Devices and contexts. A device stands for a network interface and lives until the process ends;
+ * its GID table is read anew whenever devices are listed. A context holds the lists of its objects
+ * so that closing it can end what was left.
+ */
+#include "hca/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "link/netdev.h"
+
+static struct vrb_hdev devices[VRB_DEVICES_MAX];
+static uint32_t n_known;
+static pthread_mutex_t scan_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct vrb_hdev *known(const struct vrb_netdev *n)
+{
+	for (uint32_t i = 0; i < n_known; i++)
+		if (devices[i].ifindex == n->ifindex && !strcmp(devices[i].name, n->name))
+			return &devices[i];
+	return n_known < VRB_DEVICES_MAX ? &devices[n_known++] : NULL;
+}
+
+static void refresh(struct vrb_hdev *d, const struct vrb_netdev *n)
+{
+	memcpy(d->name, n->name, sizeof(d->name));
+	memcpy(d->ifname, n->ifname, sizeof(d->ifname));
+	d->index = (uint32_t)(d - devices);
+	d->ifindex = n->ifindex;
+	d->netdev_mtu = n->mtu;
+	d->speed_mbps = n->speed_mbps;
+	d->guid = n->guid;
+	d->present = true;
+	d->up = n->up;
+	d->loopback = n->loopback;
+	/* Within a host any path MTU is possible, whatever the interface carries. */
+	d->active_mtu = 5;
+	d->n_gids = n->n_gids < VRB_GIDS_MAX ? n->n_gids : VRB_GIDS_MAX;
+	for (uint32_t i = 0; i < d->n_gids; i++)
+		d->gid[i] = (struct vrb_gid_entry){
+			.gid = n->gid[i], .valid = true, .is_v4 = n->gid_is_v4[i]};
+	for (uint32_t i = d->n_gids; i < VRB_GIDS_MAX; i++)
+		d->gid[i] = (struct vrb_gid_entry){0};
+}
+
+int vrb_hca_devices(struct vrb_hdev **list)
+{
+	struct vrb_netdev found[VRB_DEVICES_MAX];
+	int n, i, out = 0;
+
+	pthread_mutex_lock(&scan_lock);
+	for (uint32_t k = 0; k < n_known; k++)
+		devices[k].present = false;
+	n = vrb_netdev_scan(found, VRB_DEVICES_MAX);
+	for (i = 0; i < n; i++) {
+		struct vrb_hdev *d = known(&found[i]);
+
+		if (!d)
+			continue;
+		refresh(d, &found[i]);
+		list[out++] = d;
+	}
+	pthread_mutex_unlock(&scan_lock);
+	return n < 0 ? n : out;
+}
+
+/* True when gid is an address of this host, whichever device has it. */
+bool vrb_gid_is_local(const struct vrb_gid *gid)
+{
+	static const uint8_t v4_loopback[13] = {[10] = 0xff, [11] = 0xff, [12] = 127};
+
+	if (!memcmp(gid->raw, v4_loopback, sizeof(v4_loopback)))
+		return true;
+	for (uint32_t k = 0; k < n_known; k++)
+		for (uint32_t i = 0; i < devices[k].n_gids; i++)
+			if (devices[k].present &&
+			    !memcmp(&devices[k].gid[i].gid, gid, sizeof(*gid)))
+				return true;
+	return false;
+}
+
+int vrb_hctx_open(struct vrb_hdev *dev, struct vrb_hctx **out)
+{
+	struct vrb_hctx *c = calloc(1, sizeof(*c));
+	int err;
+
+	if (!c)
+		return -ENOMEM;
+	c->async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	err = c->async_fd < 0 ? -errno : vrb_engine_get(&c->e);
+	if (err) {
+		if (c->async_fd >= 0)
+			close(c->async_fd);
+		free(c);
+		return err;
+	}
+	c->dev = dev;
+	vrb_list_init(&c->qps);
+	vrb_list_init(&c->cqs);
+	vrb_list_init(&c->srqs);
+	vrb_engine_lock(c->e);
+	c->stats = vrb_stats_device(c->e, dev);
+	vrb_list_add_tail(&c->e->contexts, &c->node);
+	vrb_engine_unlock(c->e);
+	*out = c;
+	return 0;
+}
+
+static void destroy_rest(struct vrb_hctx *c)
+{
+	while (!vrb_list_empty(&c->qps)) {
+		struct vrb_hqp *q = vrb_list_entry(c->qps.next, struct vrb_hqp, ctx_node);
+
+		q->n_mcast = 0;
+		vrb_hqp_destroy(q);
+	}
+	while (!vrb_list_empty(&c->srqs)) {
+		struct vrb_hsrq *s = vrb_list_entry(c->srqs.next, struct vrb_hsrq, node);
+
+		s->refs = 0;
+		vrb_hsrq_destroy(s);
+	}
+	while (!vrb_list_empty(&c->cqs)) {
+		struct vrb_hcq *q = vrb_list_entry(c->cqs.next, struct vrb_hcq, node);
+
+		q->refs = 0;
+		vrb_hcq_destroy(q);
+	}
+}
+
+void vrb_hctx_close(struct vrb_hctx *c)
+{
+	struct vrb_engine *e = c->e;
+
+	if (!e->foreign) {
+		destroy_rest(c);
+		vrb_engine_lock(e);
+		vrb_list_del(&c->node);
+		vrb_engine_unlock(e);
+	}
+	close(c->async_fd);
+	free(c->async);
+	free(c);
+	vrb_engine_put(e);
+}
+
+int vrb_hctx_async_fd(const struct vrb_hctx *c)
+{
+	return c->async_fd;
+}
+
+struct vrb_hdev *vrb_hctx_dev(const struct vrb_hctx *c)
+{
+	return c->dev;
+}
+
+bool vrb_hctx_is_foreign(const struct vrb_hctx *c)
+{
+	return c->e->foreign;
+}

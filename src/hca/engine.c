@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Life of the engine: made with the first context, ended with the last, disowned in a forked child.
+ * The child keeps the memory of the parent's objects so that it can free them, but every call on
+ * them sees `foreign` and does nothing; its descriptors are closed so that peers notice when the
+ * parent ends.
+ */
+#include "hca/engine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct vrb_engine *vrb_engine_current;
+static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
+static bool atfork_done;
+
+void vrb_assert_failed(const char *expr, const char *file, int line)
+{
+	fprintf(stderr, "verbena: internal error: %s does not hold (%s:%d); please report it\n",
+		expr, file, line);
+	abort();
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&life);
+	if (vrb_engine_current)
+		vrb_engine_lock(vrb_engine_current);
+}
+
+static void after_fork_parent(void)
+{
+	if (vrb_engine_current)
+		vrb_engine_unlock(vrb_engine_current);
+	pthread_mutex_unlock(&life);
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void after_fork_child(void)
+{
+	struct vrb_engine *e = vrb_engine_current;
+
+	vrb_engine_current = NULL;
+	if (e) {
+		e->foreign = true;
+		close_fd(&e->listen_fd);
+		close_fd(&e->epoll_fd);
+		close_fd(&e->bell_fd);
+		close_fd(&e->bell_mem_fd);
+		close_fd(&e->stats_fd);
+		for (uint32_t i = 1; i <= VRB_SLOTS; i++) {
+			if (!e->peer[i])
+				continue;
+			close_fd(&e->peer[i]->tx_sock);
+			close_fd(&e->peer[i]->rx_sock);
+			if (!e->peer[i]->self)
+				close_fd(&e->peer[i]->bell_fd);
+		}
+		vrb_engine_unlock(e);
+	}
+	pthread_mutex_unlock(&life);
+}
+
+static uint64_t random_seed(void)
+{
+	uint64_t seed;
+
+	if (getentropy(&seed, sizeof(seed)))
+		seed = vrb_clock_now() ^ (uint64_t)getpid() << 32;
+	return seed;
+}
+
+static void destroy(struct vrb_engine *e)
+{
+	vrb_helper_stop(e);
+	vrb_peer_close_all(e);
+	close_fd(&e->listen_fd);
+	close_fd(&e->epoll_fd);
+	close_fd(&e->bell_fd);
+	close_fd(&e->bell_mem_fd);
+	vrb_stats_close(e);
+	if (e->bell)
+		munmap(e->bell, 4096);
+	free(e->qp);
+	free(e->keys.ent);
+	free(e);
+}
+
+static int create(struct vrb_engine **out)
+{
+	struct vrb_engine *e = aligned_alloc(64, (sizeof(*e) + 63) & ~(size_t)63);
+	const char *prefetch = getenv("VERBENA_WQE_PREFETCH");
+	uint64_t seed = random_seed();
+	int err;
+
+	if (!e)
+		return -ENOMEM;
+	memset(e, 0, sizeof(*e));
+	e->listen_fd = e->epoll_fd = e->bell_fd = e->bell_mem_fd = e->stats_fd = -1;
+	vrb_list_init(&e->active);
+	vrb_list_init(&e->acks);
+	vrb_list_init(&e->timers);
+	vrb_list_init(&e->contexts);
+	e->next_deadline = VRB_NS_NEVER;
+	e->now = vrb_clock_now();
+	e->prefetch = prefetch ? (uint32_t)strtoul(prefetch, NULL, 0) % 64 : 1;
+	e->qp = calloc(VRB_QPN_INDEX_MASK + 1, sizeof(*e->qp));
+	/* Indices start anywhere: a number used by a former owner of the slot is not met again
+	 * soon. */
+	e->qp_cursor = (uint32_t)(seed >> 32) & VRB_QPN_INDEX_MASK;
+	vrb_keytab_init(&e->keys, seed);
+	err = e->qp ? vrb_meet_open(e) : -ENOMEM;
+	if (!err)
+		err = vrb_stats_open(e);
+	if (!err)
+		err = vrb_helper_start(e);
+	if (err) {
+		struct vrb_report r = {.verdict = VRB_V_LINK_SYSTEM, .val = {(uint64_t)-err}};
+
+		vrb_hca_refuse(&r);
+		destroy(e);
+		return err;
+	}
+	*out = e;
+	return 0;
+}
+
+int vrb_engine_get(struct vrb_engine **out)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&life);
+	if (!atfork_done) {
+		pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+		atfork_done = true;
+	}
+	if (!vrb_engine_current)
+		err = create(&vrb_engine_current);
+	if (!err) {
+		vrb_engine_current->n_ctx++;
+		*out = vrb_engine_current;
+	}
+	pthread_mutex_unlock(&life);
+	return err;
+}
+
+void vrb_engine_put(struct vrb_engine *e)
+{
+	pthread_mutex_lock(&life);
+	if (--e->n_ctx == 0 && !e->foreign) {
+		vrb_engine_current = NULL;
+		destroy(e);
+	}
+	pthread_mutex_unlock(&life);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The engine: the one place of a process where core, links, clock and threads meet. All state below
+ * is guarded by `lock` unless a comment says otherwise. Who makes progress: whoever polls or posts
+ * takes the lock and runs a turn; the helper thread (helper.c) does when nobody has for a tick; a
+ * thread blocked in ibv_get_cq_event (event.c) drives too.
+ *
+ * A process has at most one engine; it is made by the first ibv_open_device and ends with the last
+ * context. It owns one slot (base/meet.h), and with it 65,535 queue pair numbers.
+ */
+#ifndef VRB_HCA_ENGINE_H
+#define VRB_HCA_ENGINE_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "base/meet.h"
+#include "base/checks.h"
+#include "hca/grh.h"
+#include "hca/hca.h"
+#include "hca/qp.h"
+#include "link/shm.h"
+#include "verbena/stats.h"
+
+#define VRB_ACK_BATCH	64	      /* messages acknowledged together at most */
+#define VRB_TURN_FRAMES 64	      /* frames handled in one turn per peer */
+#define VRB_TICK_NS	VRB_NS_PER_MS /* the helper's period while it watches an active application */
+#define VRB_TIMER_SLACK (2 * VRB_NS_PER_MS) /* the coarse clock may be this old */
+#define VRB_PEERS	(VRB_SLOTS + 1)
+
+/* What a peer process reads before it wakes us; in a memfd of its own. */
+struct vrb_bell {
+	_Alignas(64) _Atomic uint32_t sleepers; /* VRB_SLEEP_ bits; whoever wakes clears them */
+	_Atomic uint32_t seq;			/* futex word */
+};
+enum { VRB_SLEEP_HELPER = 1, VRB_SLEEP_FUTEX = 2 };
+
+/* The channel to one other process (or to ourselves). Never freed while the engine lives: pollers
+ * peek without the lock. */
+struct vrb_peer {
+	struct vrb_shm_tx tx;
+	struct vrb_shm_rx rx;
+	bool tx_open, rx_open; /* rings attached */
+	bool self;
+	uint8_t slot;
+	int tx_sock, rx_sock;	 /* our connection to its slot; its connection to ours; -1 none */
+	struct vrb_bell *bell;	 /* the peer's; NULL until it has been received */
+	int bell_fd;		 /* the eventfd its helper sleeps on */
+	bool ring_bell;		 /* frames were pushed since the last doorbell */
+	struct vrb_list qps;	 /* connected queue pairs */
+	struct vrb_list stalled; /* queue pairs that wait for room in tx */
+	uint32_t hot_index;
+	uint64_t pid;
+};
+
+struct vrb_engine {
+	_Alignas(64) _Atomic uint32_t lock;
+	/* read by unlocked peeks */
+	struct vrb_peer *_Atomic hot[VRB_PEERS]; /* peers with an rx ring, first n_hot */
+	_Atomic uint32_t n_hot;
+	_Atomic uint32_t n_polls; /* activity of the application */
+	_Atomic uint32_t n_work;  /* active or ack-owing queue pairs: a poll should take the lock */
+	_Atomic uint32_t n_drivers;	/* threads blocked in get_cq_event that drive */
+	_Atomic vrb_ns helper_wakes_at; /* when the helper looks again; VRB_NS_NEVER: deep sleep */
+	bool foreign;			/* we are a forked child, this engine is the parent's */
+
+	uint32_t slot;
+	uint32_t n_ctx; /* open contexts */
+	struct vrb_bell *bell;
+	int bell_mem_fd, bell_fd, listen_fd, epoll_fd, stats_fd;
+	pthread_t helper;
+	bool helper_runs, stopping;
+
+	vrb_ns now; /* coarse clock: as of the last slow step or tick */
+	uint32_t empty_polls;
+	struct vrb_fx fx;
+	struct vrb_tx tx;
+	struct vrb_list active;		  /* queue pairs that may make request packets */
+	struct vrb_list acks;		  /* queue pairs that owe an answer */
+	struct vrb_list timers;		  /* queue pairs with a deadline */
+	struct vrb_peer *rung[VRB_PEERS]; /* peers with ring_bell set */
+	uint32_t n_rung, n_stalled;	  /* n_stalled: queue pairs on stalled lists */
+	vrb_ns next_deadline;
+
+	struct vrb_hqp **qp; /* by the low 16 bits of the QPN */
+	uint32_t qp_cursor, n_qps;
+	struct vrb_keytab keys;
+	struct vrb_peer *peer[VRB_PEERS];
+	struct vrb_list contexts;
+	uint32_t next_pd;
+	uint32_t prefetch;
+	struct vrb_stats_page *stats;
+};
+
+/* The process's engine, or NULL. */
+extern struct vrb_engine *vrb_engine_current;
+
+int vrb_engine_get(struct vrb_engine **out);
+void vrb_engine_put(struct vrb_engine *e);
+
+static inline void vrb_engine_lock(struct vrb_engine *e)
+{
+	uint32_t spins = 0;
+
+	while (vrb_unlikely(atomic_exchange_explicit(&e->lock, 1, memory_order_acquire))) {
+		while (atomic_load_explicit(&e->lock, memory_order_relaxed)) {
+			__builtin_ia32_pause();
+			if (++spins % 128 == 0)
+				sched_yield();
+		}
+	}
+}
+
+static inline bool vrb_engine_trylock(struct vrb_engine *e)
+{
+	return !atomic_load_explicit(&e->lock, memory_order_relaxed) &&
+	       !atomic_exchange_explicit(&e->lock, 1, memory_order_acquire);
+}
+
+static inline void vrb_engine_unlock(struct vrb_engine *e)
+{
+	atomic_store_explicit(&e->lock, 0, memory_order_release);
+}
+
+/* clock.c: the only clock of the software HCA */
+vrb_ns vrb_clock_now(void);
+
+/* progress.c, under the lock. */
+/* Executes and empties e->fx. dev: for the counters. */
+void vrb_engine_apply(struct vrb_engine *e);
+/* One turn: rings in, requests and answers out, bells. Returns the number of things done. */
+uint32_t vrb_engine_turn(struct vrb_engine *e, vrb_ns now);
+/* Requests of one queue pair out; leaves it on the active list when more waits. */
+void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now);
+/* All answers owed, plain ACKs included. */
+void vrb_engine_flush_acks(struct vrb_engine *e, vrb_ns now);
+void vrb_engine_run_timers(struct vrb_engine *e, vrb_ns now);
+/* The queue pair's deadline may have changed. */
+void vrb_engine_timer(struct vrb_engine *e, struct vrb_hqp *q);
+/* Wakes the peers whose rings got frames. */
+void vrb_engine_ring_bells(struct vrb_engine *e);
+/* True when a turn would find something (rings, pending lists). No lock. */
+bool vrb_engine_has_work(struct vrb_engine *e);
+/* A queue pair's work lists changed. */
+void vrb_engine_activate(struct vrb_engine *e, struct vrb_hqp *q);
+void vrb_engine_owes(struct vrb_engine *e, struct vrb_hqp *q);
+void vrb_engine_unstall(struct vrb_engine *e, struct vrb_hqp *q);
+void vrb_engine_forget(struct vrb_engine *e, struct vrb_hqp *q);
+
+/* peer.c, under the lock. */
+int vrb_meet_open(struct vrb_engine *e); /* claims a slot, listens */
+/* The channel to a slot, connecting when there is none; NULL when nobody owns the slot. */
+struct vrb_peer *vrb_peer_get(struct vrb_engine *e, uint32_t slot);
+void vrb_peer_all(struct vrb_engine *e); /* connects to every slot in use (multicast) */
+void vrb_peer_on_event(struct vrb_engine *e, uint32_t what, int fd);
+void vrb_peer_wake(struct vrb_peer *p);
+void vrb_peer_close_all(struct vrb_engine *e);
+enum { VRB_ROUTE_NONE, VRB_ROUTE_LOCAL };
+enum { VRB_EV_LISTEN, VRB_EV_ACCEPTED, VRB_EV_RX_SOCK, VRB_EV_TX_SOCK, VRB_EV_BELL };
+
+/* helper.c */
+int vrb_helper_start(struct vrb_engine *e);
+void vrb_helper_stop(struct vrb_engine *e);
+void vrb_helper_kick(struct vrb_engine *e);
+/* Marks us asleep; false when there is work after all (then not asleep). */
+bool vrb_engine_arm(struct vrb_engine *e, uint32_t bit);
+
+/* event.c, under the lock */
+void vrb_event_completion(struct vrb_hcq *cq);
+void vrb_event_purge_cq(struct vrb_hcq *cq);
+void vrb_hchan_ref(struct vrb_hchan *c, int n);
+void vrb_event_async(struct vrb_hctx *ctx, const struct vrb_hasync *ev);
+void vrb_event_purge_async(struct vrb_hctx *ctx, const void *user);
+
+/* stats.c */
+int vrb_stats_open(struct vrb_engine *e);
+void vrb_stats_close(struct vrb_engine *e);
+struct vrb_stats_device *vrb_stats_device(struct vrb_engine *e, const struct vrb_hdev *dev);
+
+/* device.c */
+bool vrb_gid_is_local(const struct vrb_gid *gid);
+
+/* queue.c: sets cap, stride and mask; returns the bytes the ring needs */
+size_t vrb_wq_shape(struct vrb_wq *q, uint32_t cap, uint32_t max_sge, uint32_t entry_bytes);
+uint32_t vrb_rwqe_bytes(uint32_t max_sge);
+
+/* mem.c: copy in ascending order with the last byte last */
+void vrb_place_copy(void *dst, const void *src, size_t len);
+
+/* A frame was pushed to p: its bell is rung at the end of the batch. */
+static inline void vrb_engine_pushed(struct vrb_engine *e, struct vrb_peer *p)
+{
+	if (!p->ring_bell) {
+		p->ring_bell = true;
+		e->rung[e->n_rung++] = p;
+	}
+}
+
+#endif

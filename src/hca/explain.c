@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Verdicts become words: with VERBENA_EXPLAIN=1 each refusal is printed to stderr as
+ *     verbena: <counter>: <sentence> (QP 0x...; <clause>)
+ *     verbena:   hint: ...
+ * A verdict that comes again and again is printed a few times a second, then counted. Packets that
+ * are dropped silently on the wire are said only with VERBENA_EXPLAIN=2, since most of them are the
+ * normal course of things.
+ */
+#include "hca/engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PER_SECOND 5
+
+static _Atomic int level = -1;
+static struct {
+	_Atomic uint64_t second;
+	_Atomic uint32_t printed, hidden;
+} rate[VRB_N_VERDICTS];
+
+static int explain_level(void)
+{
+	int l = atomic_load_explicit(&level, memory_order_relaxed);
+
+	if (l < 0) {
+		const char *s = getenv("VERBENA_EXPLAIN");
+
+		l = s ? atoi(s) : 0;
+		if (l < 0)
+			l = 0;
+		atomic_store_explicit(&level, l, memory_order_relaxed);
+	}
+	return l;
+}
+
+/* False when this verdict has been printed often enough in this second; n: how many were hidden
+ * before. */
+static bool may_print(enum vrb_verdict v, uint32_t *hidden)
+{
+	uint64_t second = vrb_clock_now() / VRB_NS_PER_S;
+
+	*hidden = 0;
+	if (atomic_exchange(&rate[v].second, second) != second) {
+		*hidden = atomic_exchange(&rate[v].hidden, 0);
+		atomic_store(&rate[v].printed, 0);
+	}
+	if (atomic_fetch_add(&rate[v].printed, 1) < PER_SECOND)
+		return true;
+	atomic_fetch_add(&rate[v].hidden, 1);
+	return false;
+}
+
+void vrb_hca_refuse(const struct vrb_report *r)
+{
+	const struct vrb_verdict_info *info = vrb_verdict_info(r->verdict);
+	struct vrb_engine *e = vrb_engine_current;
+	char text[512], line[1024];
+	uint32_t hidden;
+	int n;
+
+	if (e && e->stats && (unsigned)r->verdict < VRB_STATS_VERDICTS)
+		e->stats->verdict[r->verdict]++;
+	if (vrb_likely(!explain_level()) || (info->kind == VRB_KIND_DROP && explain_level() < 2))
+		return;
+	if (!may_print(r->verdict, &hidden))
+		return;
+	vrb_verdict_format(text, sizeof(text), r);
+	n = snprintf(line, sizeof(line), "verbena: %s: %s (", info->counter, text);
+	if (r->qpn)
+		n += snprintf(line + n, sizeof(line) - (size_t)n, "QP 0x%06x; ", r->qpn);
+	n += snprintf(line + n, sizeof(line) - (size_t)n, "%s)\nverbena:   hint: %s\n",
+		      info->clause, info->hint);
+	if (hidden)
+		n += snprintf(line + n, sizeof(line) - (size_t)n,
+			      "verbena:   (%u more of these were not printed)\n", hidden);
+	if (n > (int)sizeof(line) - 1)
+		n = (int)sizeof(line) - 1;
+	/* One write, so that the lines of several processes do not mix. */
+	(void)!write(STDERR_FILENO, line, (size_t)n);
+}

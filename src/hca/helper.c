@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The helper thread: makes progress when the application does not. It watches the application's
+ * activity once per tick; while somebody polls it leaves rings and lock alone, after a silent tick
+ * it takes over, spins while there is work, then arms the bell and sleeps. It also accepts
+ * connections and runs timers. All signals are blocked: they belong to the application's threads.
+ */
+#include "hca/engine.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define SPIN_NS	    (50 * VRB_NS_PER_US) /* no sleep within this time of the last work */
+#define AWAKE_TICKS 100 /* ticks without work and without timers before a deep sleep */
+#define EVENTS	    16
+
+void vrb_helper_kick(struct vrb_engine *e)
+{
+	uint64_t one = 1;
+
+	atomic_store_explicit(&e->helper_wakes_at, 0, memory_order_relaxed);
+	(void)!write(e->bell_fd, &one, sizeof(one));
+}
+
+bool vrb_engine_arm(struct vrb_engine *e, uint32_t bit)
+{
+	atomic_fetch_or_explicit(&e->bell->sleepers, bit, memory_order_seq_cst);
+	/* pairs with the fence in vrb_engine_ring_bells: a frame is seen here or the bell is rung
+	 */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!vrb_engine_has_work(e))
+		return true;
+	atomic_fetch_and_explicit(&e->bell->sleepers, ~bit, memory_order_seq_cst);
+	return false;
+}
+
+/* Works until nothing has come for SPIN_NS or the application polls again. */
+static uint32_t take_over(struct vrb_engine *e)
+{
+	vrb_ns last = vrb_clock_now(), now = last;
+	uint32_t polls = atomic_load_explicit(&e->n_polls, memory_order_relaxed), done = 0, n;
+
+	do {
+		n = 0;
+		if (vrb_engine_has_work(e)) {
+			vrb_engine_lock(e);
+			n = vrb_engine_turn(e, now);
+			vrb_engine_unlock(e);
+		} else {
+			__builtin_ia32_pause();
+		}
+		now = vrb_clock_now();
+		if (n)
+			last = now;
+		done += n;
+	} while (now - last < SPIN_NS && !e->stopping &&
+		 atomic_load_explicit(&e->n_polls, memory_order_relaxed) == polls);
+	return done;
+}
+
+static void run_timers(struct vrb_engine *e)
+{
+	vrb_ns now = vrb_clock_now();
+
+	vrb_engine_lock(e);
+	e->now = now;
+	vrb_engine_run_timers(e, now);
+	if (atomic_load_explicit(&e->n_work, memory_order_relaxed) &&
+	    !atomic_load_explicit(&e->n_drivers, memory_order_relaxed))
+		vrb_engine_turn(e, now);
+	vrb_engine_unlock(e);
+}
+
+/* How long to sleep, in ms for epoll; publishes when we will look again. */
+static int sleep_time(struct vrb_engine *e, bool deep)
+{
+	vrb_ns now = vrb_clock_now(), until = now + VRB_TICK_NS, d;
+
+	if (deep) {
+		vrb_engine_lock(e);
+		d = e->next_deadline;
+		/* pairs with the load in vrb_engine_timer: both under the lock */
+		atomic_store_explicit(&e->helper_wakes_at, d, memory_order_relaxed);
+		vrb_engine_unlock(e);
+		if (d == VRB_NS_NEVER)
+			return -1;
+		return d <= now ? 0
+				: (int)((d - now + VRB_NS_PER_MS - 1) / VRB_NS_PER_MS % INT32_MAX);
+	}
+	atomic_store_explicit(&e->helper_wakes_at, until, memory_order_relaxed);
+	return 1;
+}
+
+static void handle(struct vrb_engine *e, struct epoll_event *ev, int n)
+{
+	for (int i = 0; i < n; i++) {
+		vrb_engine_lock(e);
+		vrb_peer_on_event(e, (uint32_t)(ev[i].data.u64 >> 32),
+				  (int)(uint32_t)ev[i].data.u64);
+		vrb_engine_unlock(e);
+	}
+}
+
+static void *helper_main(void *arg)
+{
+	struct vrb_engine *e = arg;
+	uint32_t seen = 0, quiet = 0, polls, n_work;
+	struct epoll_event ev[EVENTS];
+
+	while (!e->stopping) {
+		bool deep = false;
+		int n;
+
+		polls = atomic_load_explicit(&e->n_polls, memory_order_relaxed);
+		if (polls != seen) {
+			quiet = 0; /* the application drives */
+		} else if (atomic_load_explicit(&e->n_drivers, memory_order_relaxed)) {
+			deep = ++quiet > AWAKE_TICKS;
+		} else {
+			quiet = take_over(e) ? 0 : quiet + 1;
+			deep = vrb_engine_arm(e, VRB_SLEEP_HELPER);
+		}
+		seen = polls;
+		n = epoll_wait(e->epoll_fd, ev, EVENTS, sleep_time(e, deep));
+		if (n > 0)
+			handle(e, ev, n);
+		n_work = n > 0;
+		run_timers(e);
+		if (n_work)
+			quiet = 0;
+	}
+	return NULL;
+}
+
+int vrb_helper_start(struct vrb_engine *e)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&e->helper, NULL, helper_main, e);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err)
+		return -err;
+	e->helper_runs = true;
+	pthread_setname_np(e->helper, "verbena-helper");
+	return 0;
+}
+
+void vrb_helper_stop(struct vrb_engine *e)
+{
+	if (!e->helper_runs)
+		return;
+	e->stopping = true;
+	vrb_helper_kick(e);
+	pthread_join(e->helper, NULL);
+	e->helper_runs = false;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Protection domains, memory regions and windows. Registering touches the pages as a NIC's pinning
+ * would: memory that does not exist, or cannot be written with LOCAL_WRITE, is refused here and not
+ * found by a fault later. Removing a key happens under the engine's lock, and so does every access
+ * through it: after dereg returned there is none.
+ */
+#include "hca/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define KEYS_FIRST    256u
+#define POPULATE_STEP (1ull << 30)
+
+void vrb_place_copy(void *dst, const void *src, size_t len)
+{
+	uint8_t *d = dst;
+	const uint8_t *s = src;
+
+	/*
+	 * Programs that wait for the last byte of a WRITE rely on it being stored last; a libc
+	 * memcpy stores a misaligned tail early.
+	 */
+	if (len > 8) {
+		size_t body = (len - 1) & ~(size_t)7;
+		uint64_t tail[1] = {0};
+
+		memcpy(d, s, body);
+		memcpy(tail, s + body, len - body);
+		atomic_signal_fence(memory_order_seq_cst);
+		for (size_t i = body; i < len; i++)
+			((volatile uint8_t *)d)[i] = ((uint8_t *)tail)[i - body];
+		return;
+	}
+	for (size_t i = 0; i < len; i++)
+		((volatile uint8_t *)d)[i] = s[i];
+}
+
+int vrb_hpd_alloc(struct vrb_hctx *ctx, struct vrb_hpd **out)
+{
+	struct vrb_hpd *pd = calloc(1, sizeof(*pd));
+
+	if (!pd)
+		return -ENOMEM;
+	pd->ctx = ctx;
+	vrb_engine_lock(ctx->e);
+	pd->id = ++ctx->e->next_pd;
+	vrb_engine_unlock(ctx->e);
+	*out = pd;
+	return 0;
+}
+
+int vrb_hpd_dealloc(struct vrb_hpd *pd)
+{
+	if (pd->refs && !pd->ctx->e->foreign)
+		return -EBUSY;
+	free(pd);
+	return 0;
+}
+
+static void pd_ref(struct vrb_hpd *pd, int n)
+{
+	pd->refs += (uint32_t)n;
+}
+
+/* 0, or -EFAULT when a page is missing or not as accessible as asked. */
+static int touch(uint64_t addr, uint64_t len, bool write)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), at = addr & ~(page - 1);
+	uint64_t end = (addr + len + page - 1) & ~(page - 1);
+
+	while (at < end) {
+		uint64_t n = end - at < POPULATE_STEP ? end - at : POPULATE_STEP;
+
+		if (madvise((void *)(uintptr_t)at, n,
+			    write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ)) {
+			if (errno == EINVAL) /* a kernel before 5.14 */
+				return 0;
+			if (errno == EINTR || errno == EAGAIN)
+				continue;
+			return -EFAULT;
+		}
+		at += n;
+	}
+	return 0;
+}
+
+/* At least n free entries; may allocate, so only at registration. Lock held. */
+static int need_keys(struct vrb_engine *e, uint32_t n)
+{
+	uint32_t size = e->keys.n ? e->keys.n * 2 : KEYS_FIRST;
+	struct vrb_key *ent;
+
+	if (e->keys.n_free >= n)
+		return 0;
+	if (size > VRB_KEYTAB_MAX || !(ent = malloc(size * sizeof(*ent))))
+		return -ENOMEM;
+	memset(ent, 0, size * sizeof(*ent));
+	if (e->keys.n)
+		memcpy(ent, e->keys.ent, e->keys.n * sizeof(*ent));
+	free(e->keys.ent);
+	vrb_keytab_grow(&e->keys, ent, size);
+	return 0;
+}
+
+static int add_keys(struct vrb_hmr *mr)
+{
+	struct vrb_engine *e = mr->pd->ctx->e;
+	struct vrb_key region = {.base = mr->iova,
+				 .len = mr->len,
+				 .host = mr->addr,
+				 .pd = mr->pd->id,
+				 .access = mr->access};
+	int err;
+
+	vrb_engine_lock(e);
+	err = need_keys(e, 2);
+	if (!err)
+		vrb_mr_add(&e->keys, &region, &mr->lkey, &mr->rkey);
+	vrb_engine_unlock(e);
+	return err;
+}
+
+int vrb_hmr_reg(struct vrb_hpd *pd, void *addr, uint64_t len, uint64_t iova, uint32_t access,
+		struct vrb_hmr **out)
+{
+	struct vrb_hmr *mr;
+	int err;
+
+	if (pd->ctx->e->foreign)
+		return -EIO;
+	err = touch((uintptr_t)addr, len, access & VRB_ACC_LOCAL_WRITE);
+	if (err)
+		return err;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return -ENOMEM;
+	*mr = (struct vrb_hmr){.pd = pd,
+			       .addr = (uintptr_t)addr,
+			       .iova = access & VRB_ACC_ZERO_BASED ? 0 : iova,
+			       .len = len,
+			       .access = access};
+	err = add_keys(mr);
+	if (err) {
+		free(mr);
+		return err;
+	}
+	pd_ref(pd, 1);
+	pd->ctx->stats->mrs++;
+	*out = mr;
+	return 0;
+}
+
+int vrb_hmr_dereg(struct vrb_hmr *mr)
+{
+	struct vrb_engine *e = mr->pd->ctx->e;
+	bool ok = true;
+
+	if (!e->foreign) {
+		vrb_engine_lock(e);
+		ok = vrb_mr_del(&e->keys, mr->lkey);
+		vrb_engine_unlock(e);
+		if (!ok)
+			return -EBUSY;
+		pd_ref(mr->pd, -1);
+		mr->pd->ctx->stats->mrs--;
+	}
+	free(mr);
+	return 0;
+}
+
+int vrb_hmr_rereg(struct vrb_hmr *mr, struct vrb_hpd *pd, void *addr, uint64_t len, uint32_t access)
+{
+	struct vrb_engine *e = mr->pd->ctx->e;
+	struct vrb_hmr new = *mr;
+	bool ok;
+	int err;
+
+	if (e->foreign)
+		return -EIO;
+	if (access != UINT32_MAX)
+		new.access = access;
+	if (addr) {
+		new.addr = new.iova = (uintptr_t)addr;
+		new.len = len;
+	}
+	if (pd)
+		new.pd = pd;
+	err = touch(new.addr, new.len, new.access &VRB_ACC_LOCAL_WRITE);
+	if (err)
+		return err;
+	vrb_engine_lock(e);
+	ok = vrb_mr_del(&e->keys, mr->lkey);
+	vrb_engine_unlock(e);
+	if (!ok)
+		return -EBUSY;
+	pd_ref(mr->pd, -1);
+	*mr = new;
+	pd_ref(mr->pd, 1);
+	return add_keys(mr);
+}
+
+int vrb_hmw_alloc(struct vrb_hpd *pd, uint32_t type, struct vrb_hmw **out)
+{
+	struct vrb_engine *e = pd->ctx->e;
+	struct vrb_hmw *mw;
+	int err;
+
+	if (e->foreign)
+		return -EIO;
+	mw = calloc(1, sizeof(*mw));
+	if (!mw)
+		return -ENOMEM;
+	mw->pd = pd;
+	mw->type = type;
+	vrb_engine_lock(e);
+	err = need_keys(e, 1);
+	if (!err)
+		mw->rkey = vrb_mw_add(&e->keys, pd->id, type == 1 ? VRB_KEY_MW1 : VRB_KEY_MW2);
+	vrb_engine_unlock(e);
+	if (err) {
+		free(mw);
+		return err;
+	}
+	pd_ref(pd, 1);
+	*out = mw;
+	return 0;
+}
+
+int vrb_hmw_dealloc(struct vrb_hmw *mw)
+{
+	struct vrb_engine *e = mw->pd->ctx->e;
+
+	if (!e->foreign) {
+		vrb_engine_lock(e);
+		vrb_mw_del(&e->keys, mw->rkey);
+		vrb_engine_unlock(e);
+		pd_ref(mw->pd, -1);
+	}
+	free(mw);
+	return 0;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pairs and address handles: memory, numbers, and where the peer is. */
+#include "hca/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t max_u32(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+/* One block: send ring, receive ring, the receive WQE in progress. */
+static int alloc_rings(struct vrb_hqp *q, const struct vrb_hqp_init *init, struct vrb_qp_conf *conf)
+{
+	uint32_t srq_sge = init->srq ? init->srq->core.wq.max_sge : 0;
+	uint32_t payload =
+		max_u32(max_u32(init->max_send_sge, 1) * (uint32_t)sizeof(struct vrb_sge),
+			init->max_inline);
+	size_t sq, rq, cur = vrb_rwqe_bytes(max_u32(init->max_recv_sge, srq_sge));
+
+	sq = vrb_wq_shape(&conf->sq, init->max_send_wr, init->max_send_sge,
+			  (uint32_t)VRB_SWQE_HEADER + payload);
+	rq = vrb_wq_shape(&conf->rq, init->srq ? 0 : init->max_recv_wr, init->max_recv_sge,
+			  vrb_rwqe_bytes(init->max_recv_sge));
+	q->mem_size = sq + rq + cur;
+	q->mem = aligned_alloc(64, (q->mem_size + 63) & ~(size_t)63);
+	if (!q->mem)
+		return -ENOMEM;
+	memset(q->mem, 0, q->mem_size);
+	conf->sq.ring = q->mem;
+	conf->rq.ring = (uint8_t *)q->mem + sq;
+	conf->cur_rwqe = (struct vrb_rwqe *)(void *)((uint8_t *)q->mem + sq + rq);
+	return 0;
+}
+
+/* A free QPN index, or 0. */
+static uint32_t take_index(struct vrb_engine *e)
+{
+	for (uint32_t n = 0; n <= VRB_QPN_INDEX_MASK; n++) {
+		uint32_t i = ++e->qp_cursor & VRB_QPN_INDEX_MASK;
+
+		/* 0 and 1 are QP0 and QP1, the last is the multicast number */
+		if (i > 1 && i < VRB_QPN_INDEX_MASK && !e->qp[i])
+			return i;
+	}
+	return 0;
+}
+
+static int publish_qp(struct vrb_hqp *q, struct vrb_qp_conf *conf)
+{
+	struct vrb_engine *e = q->e;
+	uint32_t index;
+
+	vrb_engine_lock(e);
+	index = take_index(e);
+	if (index) {
+		conf->qpn = e->slot << VRB_QPN_INDEX_BITS | index;
+		vrb_qp_init(&q->core, conf);
+		vrb_list_init(&q->core.active_node);
+		vrb_list_init(&q->core.timer_node);
+		vrb_list_init(&q->core.ack_node);
+		e->qp[index] = q;
+		e->n_qps++;
+		vrb_list_add_tail(&q->ctx->qps, &q->ctx_node);
+		q->pd->refs++;
+		q->caps.scq->refs++;
+		q->caps.rcq->refs++;
+		if (q->caps.srq)
+			q->caps.srq->refs++;
+		q->stats->qps++;
+	}
+	vrb_engine_unlock(e);
+	return index ? 0 : -ENOMEM;
+}
+
+int vrb_hqp_create(struct vrb_hpd *pd, const struct vrb_hqp_init *init, struct vrb_hqp **out)
+{
+	struct vrb_engine *e = pd->ctx->e;
+	struct vrb_qp_conf conf = {.type = init->type,
+				   .pd = pd->id,
+				   .sig_all = init->sig_all,
+				   .scq = &init->scq->core,
+				   .rcq = &init->rcq->core,
+				   .srq = init->srq ? &init->srq->core : NULL,
+				   .keys = &e->keys,
+				   .max_inline = init->max_inline,
+				   .prefetch = e->prefetch};
+	struct vrb_hqp *q;
+	int err;
+
+	if (e->foreign)
+		return -EIO;
+	q = aligned_alloc(64, (sizeof(*q) + 63) & ~(size_t)63);
+	if (!q)
+		return -ENOMEM;
+	memset(q, 0, sizeof(*q));
+	q->e = e;
+	q->ctx = pd->ctx;
+	q->pd = pd;
+	q->stats = pd->ctx->stats;
+	q->user = init->user;
+	q->caps = *init;
+	vrb_list_init(&q->peer_node);
+	vrb_list_init(&q->stall_node);
+	conf.owner = q;
+	err = alloc_rings(q, init, &conf);
+	if (!err)
+		err = publish_qp(q, &conf);
+	if (err) {
+		free(q->mem);
+		free(q);
+		return err;
+	}
+	*out = q;
+	return 0;
+}
+
+int vrb_hqp_destroy(struct vrb_hqp *q)
+{
+	struct vrb_engine *e = q->e;
+
+	if (q->n_mcast)
+		return -EBUSY;
+	if (!e->foreign) {
+		vrb_engine_lock(e);
+		/* Acknowledgements that are owed go out: the peer's work was done. */
+		vrb_engine_flush_acks(e, e->now);
+		vrb_engine_ring_bells(e);
+		vrb_engine_forget(e, q);
+		vrb_qp_fini(&q->core);
+		vrb_event_purge_async(q->ctx, q->user);
+		e->qp[q->core.qpn & VRB_QPN_INDEX_MASK] = NULL;
+		e->n_qps--;
+		vrb_list_del(&q->ctx_node);
+		q->pd->refs--;
+		q->caps.scq->refs--;
+		q->caps.rcq->refs--;
+		if (q->caps.srq)
+			q->caps.srq->refs--;
+		q->stats->qps--;
+		vrb_engine_unlock(e);
+	}
+	free(q->mcast);
+	free(q->mem);
+	free(q);
+	return 0;
+}
+
+/* Finds the peer's process; without one the frames vanish, as on a wire, and retries run out. */
+static void connect_peer(struct vrb_hqp *q, vrb_qpn dqpn)
+{
+	vrb_list_del(&q->peer_node);
+	vrb_engine_unstall(q->e, q);
+	q->peer = vrb_peer_get(q->e, dqpn >> VRB_QPN_INDEX_BITS);
+	if (q->peer)
+		vrb_list_add_tail(&q->peer->qps, &q->peer_node);
+}
+
+static void after_modify(struct vrb_hqp *q, uint8_t state)
+{
+	struct vrb_engine *e = q->e;
+
+	if (state == VRB_QPS_RESET) {
+		vrb_engine_forget(e, q);
+		q->peer = NULL;
+		q->acks_owed = 0;
+	}
+	if (vrb_qp_can_send(&q->core, e->now))
+		vrb_engine_activate(e, q);
+	vrb_engine_timer(e, q);
+	vrb_engine_pump(e, q, e->now);
+	vrb_engine_ring_bells(e);
+}
+
+int vrb_hqp_modify(struct vrb_hqp *q, const struct vrb_qp_attr *attr, uint32_t mask)
+{
+	struct vrb_engine *e = q->e;
+	bool ud = q->core.type == VRB_QPT_UD;
+	bool connect = !ud && (mask & VRB_QPA_AV);
+
+	if (e->foreign)
+		return -EIO;
+	if (connect && !vrb_gid_is_local(&attr->dgid)) {
+		struct vrb_report r = {.verdict = VRB_V_MODIFY_UNREACHABLE, .qpn = q->core.qpn};
+
+		vrb_hca_refuse(&r);
+		return -ETIMEDOUT;
+	}
+	vrb_engine_lock(e);
+	e->now = vrb_clock_now();
+	vrb_qp_modify(&q->core, attr, mask, ud ? VRB_UD_MTU : VRB_SHM_FRAME_MAX, VRB_PSN_WINDOW_MAX,
+		      &e->fx);
+	vrb_engine_apply(e);
+	if (connect)
+		connect_peer(q, mask & VRB_QPA_DEST_QPN ? attr->dest_qpn : q->core.dqpn);
+	after_modify(q, q->core.state);
+	vrb_engine_unlock(e);
+	return 0;
+}
+
+void vrb_hqp_query(struct vrb_hqp *q, struct vrb_qp_attr *attr)
+{
+	vrb_engine_lock(q->e);
+	vrb_qp_query(&q->core, attr);
+	vrb_engine_unlock(q->e);
+}
+
+enum vrb_qp_state vrb_hqp_state(const struct vrb_hqp *q)
+{
+	return q->core.state;
+}
+
+vrb_qpn vrb_hqp_qpn(const struct vrb_hqp *q)
+{
+	return q->core.qpn;
+}
+
+void vrb_hqp_set_user(struct vrb_hqp *q, void *user)
+{
+	q->user = user;
+}
+
+/* ---- multicast membership */
+
+int vrb_hqp_attach(struct vrb_hqp *q, const struct vrb_gid *mgid)
+{
+	struct vrb_gid *m;
+	int err = 0;
+
+	if (q->e->foreign)
+		return -EIO;
+	vrb_engine_lock(q->e);
+	for (uint32_t i = 0; i < q->n_mcast; i++)
+		if (!memcmp(&q->mcast[i], mgid, sizeof(*mgid)))
+			goto out;
+	m = realloc(q->mcast, (q->n_mcast + 1) * sizeof(*m));
+	if (m) {
+		q->mcast = m;
+		m[q->n_mcast++] = *mgid;
+	} else {
+		err = -ENOMEM;
+	}
+out:
+	vrb_engine_unlock(q->e);
+	return err;
+}
+
+int vrb_hqp_detach(struct vrb_hqp *q, const struct vrb_gid *mgid)
+{
+	int err = -EINVAL;
+
+	if (q->e->foreign)
+		return -EIO;
+	vrb_engine_lock(q->e);
+	for (uint32_t i = 0; i < q->n_mcast; i++) {
+		if (memcmp(&q->mcast[i], mgid, sizeof(*mgid)))
+			continue;
+		q->mcast[i] = q->mcast[--q->n_mcast];
+		err = 0;
+		break;
+	}
+	vrb_engine_unlock(q->e);
+	return err;
+}
+
+/* ---- address handles */
+
+int vrb_hah_create(struct vrb_hpd *pd, struct vrb_av *av)
+{
+	struct vrb_engine *e = pd->ctx->e;
+	bool group = av->dgid.raw[0] == 0xff || vrb_grh_is_v4_group(&av->dgid);
+
+	if (e->foreign)
+		return -EIO;
+	av->pd = pd->id;
+	av->dev = pd->ctx->dev;
+	av->route = group || vrb_gid_is_local(&av->dgid) ? VRB_ROUTE_LOCAL : VRB_ROUTE_NONE;
+	vrb_engine_lock(e);
+	if (group)
+		vrb_peer_all(e);
+	pd->refs++;
+	vrb_engine_unlock(e);
+	return 0;
+}
+
+void vrb_hah_destroy(struct vrb_hpd *pd, struct vrb_av *av)
+{
+	(void)av;
+	if (!pd->ctx->e->foreign)
+		pd->refs--;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A queue pair of the device: the core's state and what the engine keeps beside it. */
+#ifndef VRB_HCA_QP_H
+#define VRB_HCA_QP_H
+
+#include "hca/hca.h"
+
+struct vrb_peer;
+struct vrb_engine;
+
+struct vrb_hqp {
+	struct vrb_qp core;
+	struct vrb_engine *e;
+	struct vrb_peer *peer; /* RC, UC: where the peer is; NULL: nowhere */
+	struct vrb_hctx *ctx;
+	struct vrb_hpd *pd;
+	struct vrb_stats_device *stats;
+	void *user;
+	struct vrb_list peer_node, stall_node, ctx_node;
+	bool on_active, on_acks, on_timers;
+	uint32_t n_mcast;
+	struct vrb_gid *mcast;
+	void *mem; /* rings */
+	size_t mem_size;
+	struct vrb_hqp_init caps; /* as granted */
+	uint32_t acks_owed;	  /* messages since the last acknowledgement */
+	bool dead_end_signaled;	  /* see post accounting in the face */
+};
+
+struct vrb_hctx {
+	struct vrb_hdev *dev;
+	struct vrb_engine *e;
+	struct vrb_stats_device *stats;
+	int async_fd;
+	struct vrb_hasync *async;
+	uint32_t async_head, async_tail, async_cap;
+	struct vrb_list node, qps, cqs, srqs;
+};
+
+#endif

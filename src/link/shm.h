@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The same-host link: one ring per ordered pair of processes, in a sealed memfd that the sender
+ * makes and the receiver maps.
+ *
+ *   page 0          control: the receiver's progress, the sender's wish for credit
+ *   16 KiB          256 lines of 64 bytes; a line is one frame
+ *   1 MiB           data: payloads that do not fit into a line, contiguous, freed in order
+ *
+ *   line:  0        8        12                                  64
+ *          | word   | ack    | extension headers, then payload    |
+ *   word:  lap 8 | opcode 8 | destination index 16 | PSN 24 | flags 8     (stored last, with
+ * release) ack:   PSN that the sender of the frame acknowledges to the same pair of QPs 24 |
+ * payload bytes in the line 8
+ *
+ * A line holds a frame when its lap byte is the one the receiver expects: the turn of the ring
+ * counted from 1, modulo 256, so that a small message costs one cache line. The pages are never
+ * unmapped while an engine lives (a dead ring is replaced by zero pages at the same place), so a
+ * peek needs no lock. Everything a peer writes is copied before it is checked, and checked before
+ * it is used; the worst a liar reaches is a packet with false contents.
+ */
+#ifndef VRB_LINK_SHM_H
+#define VRB_LINK_SHM_H
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/iov.h"
+#include "wire/pkt.h"
+
+#define VRB_SHM_LINES	  256u
+#define VRB_SHM_DATA	  (1u << 20)
+#define VRB_SHM_SIZE	  (4096u + VRB_SHM_LINES * 64u + VRB_SHM_DATA)
+#define VRB_SHM_BODY	  52u	 /* bytes of a line behind word and ack */
+#define VRB_SHM_FRAME_MAX 16384u /* payload of one frame: the path MTU of this link */
+
+enum { /* flags of the word */
+       VRB_SHM_SE = 1,
+       VRB_SHM_ACKREQ = 2,
+       VRB_SHM_ACK = 4, /* the ack field counts */
+       VRB_SHM_DATA_REF =
+	       8, /* the payload lies in the data area; the body ends with its offset and length */
+};
+
+struct vrb_shm_line {
+	_Atomic uint64_t word;
+	uint32_t ack;
+	uint8_t body[VRB_SHM_BODY];
+};
+
+struct vrb_shm_ctl {
+	/* written by the receiver */
+	_Alignas(64) _Atomic uint32_t lines_used; /* absolute count of lines done with */
+	_Atomic uint32_t data_used;		  /* absolute cursor of data done with */
+	/* written by the sender, cleared by the receiver */
+	_Alignas(64) _Atomic uint32_t want_credit;
+};
+
+struct vrb_shm_map {
+	struct vrb_shm_ctl *ctl;
+	struct vrb_shm_line *line;
+	uint8_t *data;
+};
+
+struct vrb_shm_tx {
+	struct vrb_shm_map m;
+	uint32_t head;	    /* next line, absolute */
+	uint32_t used;	    /* the receiver's lines_used as last seen */
+	uint32_t data_head; /* absolute; only the low 20 bits are an offset */
+	uint32_t data_used;
+};
+
+struct vrb_shm_rx {
+	struct vrb_shm_map m;
+	uint32_t tail; /* next line expected */
+	uint32_t published, data_tail, data_published;
+};
+
+/* A received frame: header values, payload by pointer into the ring (valid until vrb_shm_pop). */
+struct vrb_shm_frame {
+	struct vrb_pkt pkt;
+	uint16_t index; /* destination */
+	bool has_ack;
+	struct vrb_psn ack;
+	uint32_t data_end; /* absolute data cursor behind the payload, if has_data */
+	bool has_data;
+	struct vrb_gid sgid, dgid; /* UD */
+	uint8_t traffic_class, hop_limit;
+};
+
+/* UD frames carry the addresses of the GRH. */
+struct vrb_shm_grh {
+	struct vrb_gid sgid, dgid;
+	uint8_t traffic_class, hop_limit;
+};
+
+static inline uint8_t vrb_shm_lap(uint32_t index)
+{
+	return (uint8_t)(index / VRB_SHM_LINES + 1); /* 2^32 is a whole number of laps */
+}
+
+static inline uint64_t vrb_shm_word(uint32_t index, uint8_t op, uint16_t dest, struct vrb_psn psn,
+				    uint8_t flags)
+{
+	return vrb_shm_lap(index) | (uint64_t)op << 8 | (uint64_t)dest << 16 |
+	       (uint64_t)psn.v << 32 | (uint64_t)flags << 56;
+}
+
+/* True when a frame waits. Callable without a lock; may be wrong for a moment then. */
+static inline bool vrb_shm_peek(const struct vrb_shm_rx *rx)
+{
+	uint32_t tail = *(volatile const uint32_t *)&rx->tail;
+	uint64_t w =
+		atomic_load_explicit(&rx->m.line[tail % VRB_SHM_LINES].word, memory_order_acquire);
+	return (uint8_t)w == vrb_shm_lap(tail);
+}
+
+/* Room for one line, looking at the receiver's progress only when the last view says full. */
+static inline bool vrb_shm_line_room(struct vrb_shm_tx *tx)
+{
+	if (vrb_likely(tx->head - tx->used < VRB_SHM_LINES))
+		return true;
+	/* pairs with the release in vrb_shm_publish */
+	tx->used = atomic_load_explicit(&tx->m.ctl->lines_used, memory_order_acquire);
+	return tx->head - tx->used < VRB_SHM_LINES;
+}
+
+/*
+ * Contiguous space of len bytes in the data area, or UINT32_MAX. The absolute cursor behind it
+ * becomes data_head when the frame is committed.
+ */
+uint32_t vrb_shm_data_alloc(struct vrb_shm_tx *tx, uint32_t len, uint32_t *end);
+
+/* Room for a frame with len bytes of payload and any headers. */
+bool vrb_shm_room(struct vrb_shm_tx *tx, uint32_t len);
+
+/*
+ * Writes one frame; the caller has seen vrb_shm_room. ack: PSN to acknowledge along the way, or
+ * NULL. grh: UD only. The doorbell is the caller's, once per batch, behind a full fence.
+ */
+void vrb_shm_push(struct vrb_shm_tx *tx, const struct vrb_pkt *pkt, const struct vrb_seg *seg,
+		  const struct vrb_psn *ack, const struct vrb_shm_grh *grh);
+
+/* Reads the next frame without consuming it: 1 there is one, 0 none, -1 malformed (the peer lies).
+ */
+int vrb_shm_next(struct vrb_shm_rx *rx, struct vrb_shm_frame *f);
+
+/* Done with the frame. */
+static inline void vrb_shm_pop(struct vrb_shm_rx *rx, bool has_data, uint32_t data_end)
+{
+	rx->tail++;
+	if (has_data)
+		rx->data_tail = data_end;
+}
+
+/* True when enough was consumed to tell the sender. */
+static inline bool vrb_shm_publish_due(const struct vrb_shm_rx *rx)
+{
+	return rx->tail - rx->published >= VRB_SHM_LINES / 4 ||
+	       rx->data_tail - rx->data_published >= VRB_SHM_DATA / 8;
+}
+
+/* Tells the sender what was consumed; true when it has asked to be woken for that. */
+bool vrb_shm_publish(struct vrb_shm_rx *rx);
+
+/* The sender found no room: asks to be woken; true when there is room after all (fenced re-check).
+ */
+bool vrb_shm_want_credit(struct vrb_shm_tx *tx, uint32_t len);
+
+/* Memory: create a sealed memfd (-errno), map one that came from a peer (refused unless sealed and
+ * of the right size). */
+int vrb_shm_create(const char *name);
+int vrb_shm_map(int fd, void *at,
+		struct vrb_shm_map *m); /* at: NULL, or a former mapping to replace in place */
+/* Replaces the mapping by zero pages: what reads it sees an empty ring. */
+void vrb_shm_blank(struct vrb_shm_map *m);
+
+#endif
