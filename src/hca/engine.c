@@ -71,6 +71,13 @@ static void after_fork_child(void)
 	pthread_mutex_unlock(&life);
 }
 
+static bool runs_on_one_cpu(void)
+{
+	cpu_set_t set;
+
+	return !sched_getaffinity(0, sizeof(set), &set) && CPU_COUNT(&set) == 1;
+}
+
 static uint64_t random_seed(void)
 {
 	uint64_t seed;
@@ -113,6 +120,7 @@ static int create(struct vrb_engine **out)
 	vrb_list_init(&e->contexts);
 	e->next_deadline = VRB_NS_NEVER;
 	e->now = vrb_clock_now();
+	e->one_cpu = runs_on_one_cpu();
 	e->prefetch = prefetch ? (uint32_t)strtoul(prefetch, NULL, 0) % 64 : 1;
 	e->qp = calloc(VRB_QPN_INDEX_MASK + 1, sizeof(*e->qp));
 	/* Indices start anywhere: a number used by a former owner of the slot is not met again

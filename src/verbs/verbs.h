@@ -15,13 +15,23 @@
 #include "hca/hca.h"
 #include "rules/modify.h"
 #include "rules/object.h"
+
+/* The library is built with hidden symbols: what the public header declares is what we export. */
+#pragma GCC visibility push(default)
 #include <infiniband/verbs.h>
-#ifndef __cplusplus
-#undef ibv_query_port /* we define what the header's macros wrap */
+#pragma GCC visibility pop
+#undef ibv_query_port /* we define what these macros wrap */
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
-#undef ibv_get_device_list
-#endif
+
+/* For exported symbols that the public header does not declare. */
+#define VV_EXPORT __attribute__((visibility("default")))
+
+/* What the device reports besides the limits of hca.h. */
+#define VV_PORTS	1
+#define VV_PKEYS	1
+#define VV_PKEY		0xffff /* full member of the default partition */
+#define VV_COMP_VECTORS 1
 
 struct vv_device {
 	struct ibv_device ibv;
@@ -86,6 +96,7 @@ struct vv_wr_batch {
 	uint32_t n; /* requests filled behind the queue's tail */
 	int err;    /* the first error; wr_complete returns it */
 	struct vrb_swqe *cur;
+	_Atomic int lock; /* held from wr_start to wr_complete */
 };
 
 struct vv_qp {
@@ -195,8 +206,21 @@ struct vv_cq_ask {
 };
 struct vv_cq *vv_cq_make(struct ibv_context *ctx, const struct vv_cq_ask *ask);
 
-/* ---- the port as src/rules wants it (context.c) */
+/* ---- the device as src/rules wants it (attr.c) */
+extern const struct vrb_rules_limits vv_limits;
 void vv_rules_port(const struct vrb_hdev *dev, struct vrb_rules_port *port);
+
+/* ---- async.c: waits until the program has acknowledged all that was handed out, as the manual of
+ * every destroy call promises */
+struct vv_ack_wait {
+	pthread_mutex_t *mutex;
+	pthread_cond_t *cond;
+	uint32_t *given, *acked;
+};
+void vv_wait_acks(const struct vv_ack_wait *w);
+
+/* ---- sysfs.c: what a file of a device's folder would say; the length, or -1 */
+int vv_sysfs_answer(const char *dir, const char *file, char *buf, size_t size);
 /* ah.c: the address vector's part of attr; pure translation */
 void vv_av_from_ibv(struct vrb_qp_attr *out, const struct ibv_ah_attr *in);
 void vv_av_to_ibv(struct ibv_ah_attr *out, const struct vrb_qp_attr *in);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Posting and polling. An empty poll takes no lock and reads no clock: it looks at the rings' next
+ * lines and at the count of pending lists. Timers are looked at once in TIMER_POLLS empty polls
+ * here, and by the helper's tick.
+ */
+#include "hca/data.h"
+
+#include <errno.h>
+
+#define TIMER_POLLS	    64u
+#define YIELD_POLLS	    16384u /* empty polls in a row after which somebody else may need the CPU */
+#define YIELD_POLLS_ONE_CPU 100u
+
+void vrb_hqp_commit(struct vrb_hqp *q, uint32_t n)
+{
+	struct vrb_engine *e = q->e;
+
+	vrb_qp_post(&q->core, n, &e->fx);
+	vrb_engine_apply(e);
+	/* A queue pair that waits for room, or has more than a turn's worth, stays in line. */
+	if (vrb_list_empty(&q->stall_node)) {
+		vrb_engine_pump(e, q, e->now);
+		vrb_engine_ring_bells(e);
+	}
+}
+
+void vrb_hqp_commit_recv(struct vrb_hqp *q, uint32_t n)
+{
+	vrb_qp_post_recv(&q->core, n, &q->e->fx);
+	vrb_engine_apply(q->e);
+}
+
+static void count_poll(struct vrb_engine *e)
+{
+	/* Only a sign of life for the helper: a lost increment does no harm, a locked one would
+	 * cost. */
+	atomic_store_explicit(&e->n_polls,
+			      atomic_load_explicit(&e->n_polls, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+}
+
+static void empty_poll(struct vrb_engine *e)
+{
+	uint32_t n = ++e->empty_polls;
+	vrb_ns now;
+
+	if (vrb_likely(n % TIMER_POLLS))
+		return;
+	if (n % (e->one_cpu ? YIELD_POLLS_ONE_CPU : YIELD_POLLS) < TIMER_POLLS)
+		sched_yield();
+	if (e->next_deadline == VRB_NS_NEVER)
+		return;
+	now = vrb_clock_now();
+	if (now < e->next_deadline || !vrb_engine_trylock(e))
+		return;
+	vrb_engine_turn(e, now);
+	vrb_engine_unlock(e);
+}
+
+int vrb_hcq_poll(struct vrb_hcq *cq, uint32_t n, struct vrb_wc *wc)
+{
+	struct vrb_engine *e = cq->ctx->e;
+	uint32_t got;
+
+	if (vrb_unlikely(e->foreign))
+		return -EIO;
+	count_poll(e);
+	if (cq->core.head == cq->core.tail && !vrb_engine_has_work(e)) {
+		empty_poll(e);
+		return 0;
+	}
+	vrb_engine_lock(e);
+	got = vrb_cq_poll(&cq->core, n, wc);
+	if (!got) {
+		vrb_engine_turn(e, vrb_clock_now());
+		got = vrb_cq_poll(&cq->core, n, wc);
+	}
+	vrb_engine_unlock(e);
+	return (int)got;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The data path of the face: ibv_post_send, ibv_post_recv, ibv_post_srq_recv, ibv_poll_cq and
+ * ibv_req_notify_cq. Each checks with src/rules, translates the work request into the queue's entry
+ * and hands it to the engine. A chain stops at the first request that is refused; those before it
+ * are posted.
+ */
+#include "verbs/verbs.h"
+
+#include "hca/data.h"
+#include "rules/post.h"
+#include "verbs/ret.h"
+
+#define CHECK(call)                                                                                \
+	do {                                                                                       \
+		enum vrb_verdict v_ = (call);                                                      \
+		if (vrb_unlikely(v_ != VRB_OK))                                                    \
+			return v_;                                                                 \
+	} while (0)
+
+static uint64_t total_length(const struct ibv_sge *sge, int n)
+{
+	uint64_t len = 0;
+
+	for (int i = 0; i < n; i++)
+		len += sge[i].length;
+	return len;
+}
+
+static enum vrb_verdict check_send(const struct vv_qp *qp, const struct ibv_send_wr *wr, uint32_t n,
+				   uint64_t *len, struct vrb_report *r)
+{
+	const struct vrb_qp *c = &qp->h->core;
+
+	CHECK(vrb_post_sq_room(vrb_qp_sq_used(c) + n, c->sq.cap, c->unsignaled_run, r));
+	CHECK(vrb_post_opcode(wr->opcode, c->type, r));
+	if (wr->opcode == IBV_WR_LOCAL_INV || wr->opcode == IBV_WR_BIND_MW)
+		return VRB_OK;
+	CHECK(vrb_post_num_sge(wr->num_sge, c->sq.max_sge, r));
+	*len = total_length(wr->sg_list, wr->num_sge);
+	if (wr->send_flags & IBV_SEND_INLINE)
+		CHECK(vrb_post_inline(wr->opcode, *len, c->max_inline, r));
+	if (vrb_likely(c->type != VRB_QPT_UD))
+		return vrb_post_length(*len, VRB_MAX_MSG, r);
+	CHECK(vrb_post_length(*len, VRB_UD_MTU, r));
+	return vrb_post_ah(wr->wr.ud.ah && vv_ah(wr->wr.ud.ah)->av.pd == c->pd, r);
+}
+
+static void copy_inline(struct vrb_swqe *w, const struct ibv_send_wr *wr)
+{
+	uint8_t *p = w->data;
+
+	for (int i = 0; i < wr->num_sge; i++) {
+		memcpy(p, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
+		p += wr->sg_list[i].length;
+	}
+}
+
+static enum vrb_verdict fill_bind(const struct vv_qp *qp, struct vrb_swqe *w,
+				  const struct ibv_send_wr *wr, struct vrb_report *r)
+{
+	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
+	const struct vv_mw *mw = vv_mw(wr->bind_mw.mw);
+	const struct vrb_hmr *mr = info->mr ? vv_mr(info->mr)->h : NULL;
+	struct vrb_post_bind b = {.window_pd = mw->h->pd->id,
+				  .qp_pd = qp->h->core.pd,
+				  .window_type = mw->h->type,
+				  .wanted_type = mw->by_verb ? 1 : 2,
+				  .has_region = mr,
+				  .addr = info->addr,
+				  .len = info->length,
+				  .access = info->mw_access_flags};
+
+	if (mr) {
+		b.region_pd = mr->pd->id;
+		b.region_access = mr->access;
+		b.region_addr = mr->iova;
+		b.region_len = mr->len;
+	}
+	CHECK(vrb_post_mw_bind(&b, r));
+	w->rkey = wr->bind_mw.rkey;
+	w->va = info->addr;
+	w->bind.len = info->length;
+	w->bind.access = info->mw_access_flags;
+	w->bind.mr_lkey = mr ? mr->lkey : 0;
+	return VRB_OK;
+}
+
+static enum vrb_verdict fill_send(const struct vv_qp *qp, struct vrb_swqe *w,
+				  const struct ibv_send_wr *wr, uint64_t len, struct vrb_report *r)
+{
+	w->wr_id = wr->wr_id;
+	w->len = (uint32_t)len;
+	w->op = (uint8_t)wr->opcode;
+	w->flags = (uint8_t)((wr->send_flags & 0xf) | (qp->sig_all ? VRB_WRF_SIGNALED : 0));
+	w->failed = 0;
+	w->imm = wr->imm_data;
+	if (wr->send_flags & IBV_SEND_INLINE) {
+		w->n_sge = 0;
+		copy_inline(w, wr);
+	} else {
+		w->n_sge = (uint8_t)wr->num_sge;
+		memcpy(w->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(w->sge[0]));
+	}
+	switch (wr->opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+		if (qp->h->core.type != VRB_QPT_UD)
+			break;
+		w->ud.av = &vv_ah(wr->wr.ud.ah)->av;
+		w->ud.qpn = wr->wr.ud.remote_qpn;
+		w->ud.qkey = wr->wr.ud.remote_qkey;
+		break;
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	case IBV_WR_RDMA_READ:
+		w->va = wr->wr.rdma.remote_addr;
+		w->rkey = wr->wr.rdma.rkey;
+		break;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		w->va = wr->wr.atomic.remote_addr;
+		w->rkey = wr->wr.atomic.rkey;
+		w->atomic.compare = wr->wr.atomic.compare_add;
+		w->atomic.swap_add = wr->wr.atomic.swap;
+		break;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		w->va = wr->wr.atomic.remote_addr;
+		w->rkey = wr->wr.atomic.rkey;
+		w->atomic.swap_add = wr->wr.atomic.compare_add;
+		break;
+	case IBV_WR_BIND_MW:
+		w->n_sge = 0;
+		w->len = 0;
+		return fill_bind(qp, w, wr, r);
+	case IBV_WR_LOCAL_INV:
+		w->n_sge = 0;
+		w->len = 0;
+		break;
+	default:
+		break;
+	}
+	return VRB_OK;
+}
+
+static int refused(struct vrb_report *r, vrb_qpn qpn)
+{
+	r->qpn = qpn;
+	return vv_refuse(r);
+}
+
+int vv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct vv_qp *qp = vv_qp(ibqp);
+	struct vrb_hqp *q = qp->h;
+	struct vrb_engine *e = q->e;
+	struct vrb_report r;
+	enum vrb_verdict v;
+	uint32_t n = 0;
+
+	v = vrb_post_not_foreign(e->foreign, &r);
+	if (vrb_unlikely(v != VRB_OK)) {
+		*bad_wr = wr;
+		return refused(&r, 0);
+	}
+	vrb_engine_lock(e);
+	v = vrb_post_send_state(q->core.state, &r);
+	for (; wr && v == VRB_OK; wr = wr->next) {
+		uint64_t len = 0;
+
+		v = check_send(qp, wr, n, &len, &r);
+		if (v == VRB_OK)
+			v = fill_send(qp, vrb_hqp_swqe(q, n), wr, len, &r);
+		if (vrb_unlikely(v != VRB_OK))
+			break;
+		n++;
+	}
+	if (n)
+		vrb_hqp_commit(q, n);
+	vrb_engine_unlock(e);
+	if (vrb_likely(v == VRB_OK))
+		return 0;
+	*bad_wr = wr;
+	return refused(&r, q->core.qpn);
+}
+
+static enum vrb_verdict fill_recv(struct vrb_rwqe *w, const struct ibv_recv_wr *wr)
+{
+	w->wr_id = wr->wr_id;
+	w->n_sge = (uint32_t)wr->num_sge;
+	w->len = (uint32_t)total_length(wr->sg_list, wr->num_sge);
+	memcpy(w->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(w->sge[0]));
+	return VRB_OK;
+}
+
+static enum vrb_verdict check_recv(const struct vrb_wq *wq, const struct ibv_recv_wr *wr,
+				   uint32_t n, struct vrb_report *r)
+{
+	CHECK(vrb_post_rq_room(wq->tail - wq->head + n, wq->cap, r));
+	return vrb_post_num_sge(wr->num_sge, wq->max_sge, r);
+}
+
+int vv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct vrb_hqp *q = vv_qp(ibqp)->h;
+	struct vrb_engine *e = q->e;
+	struct vrb_wq *wq = &q->core.rq;
+	struct vrb_report r;
+	enum vrb_verdict v;
+	uint32_t n = 0;
+
+	v = vrb_post_not_foreign(e->foreign, &r);
+	if (vrb_unlikely(v != VRB_OK)) {
+		*bad_wr = wr;
+		return refused(&r, 0);
+	}
+	vrb_engine_lock(e);
+	v = vrb_post_recv_state(q->core.state, &r);
+	if (v == VRB_OK)
+		v = vrb_post_not_on_srq(q->core.srq, &r);
+	for (; wr && v == VRB_OK; wr = wr->next) {
+		v = check_recv(wq, wr, n, &r);
+		if (vrb_unlikely(v != VRB_OK))
+			break;
+		fill_recv(vrb_wq_entry(wq, wq->tail + n), wr);
+		n++;
+	}
+	if (n)
+		vrb_hqp_commit_recv(q, n);
+	vrb_engine_unlock(e);
+	if (vrb_likely(v == VRB_OK))
+		return 0;
+	*bad_wr = wr;
+	return refused(&r, q->core.qpn);
+}
+
+int vv_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct vrb_hsrq *s = vv_srq(ibsrq)->h;
+	struct vrb_engine *e = s->pd->ctx->e;
+	struct vrb_wq *wq = &s->core.wq;
+	struct vrb_report r;
+	enum vrb_verdict v;
+
+	v = vrb_post_not_foreign(e->foreign, &r);
+	if (vrb_unlikely(v != VRB_OK)) {
+		*bad_wr = wr;
+		return refused(&r, 0);
+	}
+	vrb_engine_lock(e);
+	for (; wr; wr = wr->next) {
+		v = check_recv(wq, wr, 0, &r);
+		if (vrb_unlikely(v != VRB_OK))
+			break;
+		fill_recv(vrb_wq_entry(wq, wq->tail), wr);
+		wq->tail++;
+	}
+	vrb_engine_unlock(e);
+	if (vrb_likely(v == VRB_OK))
+		return 0;
+	*bad_wr = wr;
+	return refused(&r, 0);
+}
+
+int vv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
+{
+	if (vrb_unlikely(num_entries <= 0))
+		return num_entries ? -EINVAL : 0;
+	return vrb_hcq_poll(vv_cq(cq)->h, (uint32_t)num_entries, (struct vrb_wc *)wc);
+}
+
+int vv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+	return vv_ret(vrb_hcq_arm(vv_cq(cq)->h, solicited_only));
+}
