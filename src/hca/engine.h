@@ -63,6 +63,7 @@ struct vrb_engine {
 	_Atomic uint32_t n_work;  /* active or ack-owing queue pairs: a poll should take the lock */
 	_Atomic uint32_t n_drivers;	/* threads blocked in get_cq_event that drive */
 	_Atomic vrb_ns helper_wakes_at; /* when the helper looks again; VRB_NS_NEVER: deep sleep */
+	bool one_cpu; /* all threads share one CPU: whoever spins must yield */
 	bool foreign;			/* we are a forked child, this engine is the parent's */
 
 	uint32_t slot;
