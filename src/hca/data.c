@@ -5,6 +5,7 @@
  * here, and by the helper's tick.
  */
 #include "hca/data.h"
+#include "hca/fast.h"
 
 #include <errno.h>
 
@@ -73,7 +74,11 @@ int vrb_hcq_poll(struct vrb_hcq *cq, uint32_t n, struct vrb_wc *wc)
 	vrb_engine_lock(e);
 	got = vrb_cq_poll(&cq->core, n, wc);
 	if (!got) {
-		vrb_engine_turn(e, vrb_clock_now());
+		vrb_engine_flush_acks(e, e->now);
+		if (vrb_engine_fast_drain(e))
+			vrb_engine_ring_bells(e);
+		else
+			vrb_engine_turn(e, vrb_clock_now());
 		got = vrb_cq_poll(&cq->core, n, wc);
 	}
 	vrb_engine_unlock(e);

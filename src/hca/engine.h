@@ -146,6 +146,9 @@ bool vrb_engine_has_work(struct vrb_engine *e);
 /* A queue pair's work lists changed. */
 void vrb_engine_activate(struct vrb_engine *e, struct vrb_hqp *q);
 void vrb_engine_owes(struct vrb_engine *e, struct vrb_hqp *q);
+void vrb_engine_owes_none(struct vrb_engine *e, struct vrb_hqp *q);
+/* Sends the acknowledgement that q owes. */
+void vrb_engine_ack_now(struct vrb_engine *e, struct vrb_hqp *q);
 void vrb_engine_unstall(struct vrb_engine *e, struct vrb_hqp *q);
 void vrb_engine_forget(struct vrb_engine *e, struct vrb_hqp *q);
 

@@ -164,6 +164,12 @@ void vrb_engine_unstall(struct vrb_engine *e, struct vrb_hqp *q)
 	e->n_stalled--;
 }
 
+void vrb_engine_owes_none(struct vrb_engine *e, struct vrb_hqp *q)
+{
+	drop_acks(q);
+	count_work(e);
+}
+
 void vrb_engine_forget(struct vrb_engine *e, struct vrb_hqp *q)
 {
 	drop_active(q);
@@ -362,6 +368,11 @@ static void respond(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now, bool pl
 	if (!c->resp_pending && !c->ack_pending)
 		drop_acks(q);
 	count_work(e);
+}
+
+void vrb_engine_ack_now(struct vrb_engine *e, struct vrb_hqp *q)
+{
+	respond(e, q, e->now, true);
 }
 
 static void respond_all(struct vrb_engine *e, vrb_ns now, bool plain)

@@ -8,6 +8,7 @@
 #include "verbs/verbs.h"
 
 #include "hca/data.h"
+#include "hca/fast.h"
 #include "rules/post.h"
 #include "verbs/ret.h"
 
@@ -148,6 +149,12 @@ static int refused(struct vrb_report *r, vrb_qpn qpn)
 	return vv_refuse(r);
 }
 
+/* For the verdict that says why a full queue will never drain. */
+static inline void count_unsignaled(struct vrb_qp *c, const struct vrb_swqe *w)
+{
+	c->unsignaled_run = w->flags & VRB_WRF_SIGNALED ? 0 : c->unsignaled_run + 1;
+}
+
 int vv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct vv_qp *qp = vv_qp(ibqp);
@@ -172,10 +179,14 @@ int vv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 			v = fill_send(qp, vrb_hqp_swqe(q, n), wr, len, &r);
 		if (vrb_unlikely(v != VRB_OK))
 			break;
-		n++;
+		count_unsignaled(&q->core, vrb_hqp_swqe(q, n));
+		if (n || !vrb_hqp_fast_post(q, vrb_hqp_swqe(q, 0)))
+			n++;
 	}
 	if (n)
 		vrb_hqp_commit(q, n);
+	else
+		vrb_engine_ring_bells(e);
 	vrb_engine_unlock(e);
 	if (vrb_likely(v == VRB_OK))
 		return 0;

@@ -67,6 +67,7 @@ static struct vrb_swqe *begin(struct ibv_qp_ex *ex, enum vrb_wr_op op)
 	w->wr_id = ex->wr_id;
 	w->op = (uint8_t)op;
 	w->flags = (uint8_t)((ex->wr_flags & 0x7) | (qp->sig_all ? VRB_WRF_SIGNALED : 0));
+	c->unsignaled_run = w->flags & VRB_WRF_SIGNALED ? 0 : c->unsignaled_run + 1;
 	qp->batch.cur = w;
 	return w;
 }
