@@ -64,7 +64,8 @@
 	X(REG_RANGE, "reg_range", CALL, "address {0x} + length {1} wraps around or is not mapped as needed", "IBA 10.6.3", "register memory that exists and, with LOCAL_WRITE, can be written") /* addr, len */ \
 	X(BUSY, "busy", CALL, "the {0} is still used by {1} objects", "IBA 11.2.1.4", "destroy QPs, SRQs, CQs, MRs and windows before what they were made on") /* object id, n */ \
 	X(CQ_TOO_SMALL, "cq_too_small", CALL, "a CQ of {0} entries cannot shrink below the {1} completions it holds", "IBA 11.2.6.3", "poll it first") /* asked, held */ \
-	X(UNSUPPORTED, "unsupported", CALL, "verb {0} is not offered by this device", "ibv_query_device(3)", "test the device capability before using an optional verb") /* verb id */
+	X(UNSUPPORTED, "unsupported", CALL, "verb {0} is not offered by this device", "ibv_query_device(3)", "test the device capability before using an optional verb") /* verb id */ \
+	X(MCAST_ATTACH, "mcast_attach", CALL, "a QP of type {0} cannot be attached to this GID: only UD QPs join, and only multicast groups", "IBA 10.5.2", "use a UD QP and a GID in ff00::/8 or ::ffff:224.0.0.0/100") /* qp type */
 
 /* ---- a work request fails when it is processed (src/core) */
 #define VRB_VERDICTS_LOCAL(X) \
@@ -80,7 +81,8 @@
 	X(MW_BIND_FAILED, "mw_bind_failed", WORK, "the memory window could not be bound: {0}", "IBA C10-74", "see ibv_bind_mw(3); the window must be free, the region must have MW_BIND") /* reason */ \
 	X(LOCAL_INV_FAILED, "local_inv_failed", WORK, "key {0x} cannot be invalidated by this QP", "IBA 10.6.5", "LOCAL_INV takes a bound type 2 window of the same QP") /* key */ \
 	X(UD_TOO_LONG, "ud_too_long", WORK, "a UD message of {0} bytes; one packet holds {1}", "IBA C9-160", "split the message or use RC") /* len, mtu */ \
-	X(CQ_OVERRUN, "cq_overrun", WORK, "the CQ holds {0} completions and has room for {0}: one more was lost", "IBA C10-100", "make the CQ as large as all send and receive queues on it together, or poll more often") /* cap */
+	X(CQ_OVERRUN, "cq_overrun", WORK, "the CQ holds {0} completions and has room for {0}: one more was lost", "IBA C10-100", "make the CQ as large as all send and receive queues on it together, or poll more often") /* cap */ \
+	X(AV_OTHER_PD, "av_other_pd", WORK, "a UD send through no address handle, or through one of another protection domain than the QP's", "IBA 11.2.2.1", "make the handle with ibv_create_ah on the QP's PD") /* - */
 
 /* ---- what the responder answers NAK or drops (src/core/responder.c) */
 #define VRB_VERDICTS_RESPONDER(X) \

@@ -69,7 +69,7 @@ struct vrb_cq {
 	uint32_t head, tail; /* absolute; tail - head completions wait */
 	uint8_t armed;
 	bool dead;	/* overrun: nothing is pushed any more */
-	bool notifying; /* on the notify chain of the fx under way */
+	bool notifying; /* on the notify chain of the fx under way; the caller clears it there */
 	struct vrb_cq *notify_next;
 	uint64_t n_pushed;
 };

@@ -37,6 +37,8 @@ struct vrb_key {
 	uint8_t kind;
 	bool valid; /* windows: bound */
 	uint32_t next_free;
+	uint32_t n_uses; /* tags this index has had, the current one included: tells stale keys from
+			    made-up ones */
 };
 
 struct vrb_keytab {
@@ -61,13 +63,14 @@ void vrb_mr_add(struct vrb_keytab *t, const struct vrb_key *region, uint32_t *lk
 /* Frees both entries of the region. False: windows are bound to it, nothing changed. */
 bool vrb_mr_del(struct vrb_keytab *t, uint32_t lkey);
 
-/* Windows: add needs one free entry and returns the first rkey (unbound). */
+/* Windows: add needs one free entry and returns the first rkey (unbound). Binding is a work request
+ * (core/mw.c); del unbinds. */
 uint32_t vrb_mw_add(struct vrb_keytab *t, uint32_t pd, enum vrb_key_kind kind);
 bool vrb_mw_del(struct vrb_keytab *t, uint32_t rkey);
 
 /*
- * VRB_OK and the host address, or the reason with r's values filled in. need: VRB_ACC_LOCAL_WRITE
- * or 0. Length 0 is always good and gives host 0.
+ * VRB_OK and the host address, or the reason with r's verdict and values filled in (not r->qpn).
+ * need: VRB_ACC_LOCAL_WRITE or 0. Length 0 is always good and gives host 0.
  */
 enum vrb_verdict vrb_key_check_local(const struct vrb_keytab *t, const struct vrb_sge *sge,
 				     uint32_t sge_index, uint32_t pd, uint32_t need, uint64_t *host,

@@ -7,6 +7,24 @@
  * Send queue, absolute indices:   sq_free <= sq_una <= sq_send <= sq.tail
  *   sq_free  oldest entry whose slot is taken (released by polling its completion, or a later one)
  *   sq_una   oldest entry not completed         sq_send  entry whose packets are being made
+ * PSNs of the requester:          una_psn <= next_psn <= high_psn
+ *   next_psn is the PSN of the next packet to be made. Going back after a loss (rewound) moves it,
+ *   sq_send and send_off back; high_psn and sq_started then say how far sending had come. When not
+ *   rewound, high_psn and sq_started mean nothing: next_psn and sq_send are the frontier.
+ * A started entry has first and last set. Local operations (bind, invalidate) take no PSN: their
+ * first and last are that of the next packet.
+ *
+ * The straight line. slow_tx == 0 says: RC, RTS, send_off == 0 and none of rewound, rnr_wait,
+ * failing, peer_gone. Then an unfenced SEND of one packet at sq_send (sq_send != sq.tail), in
+ * flight below window_max, its SGEs good, is sent by: wqe->first = wqe->last = next_psn; next_psn
+ * + 1; sq_send + 1; ack_deadline = now + timeout_ns if it is VRB_NS_NEVER (timeout_ns is NEVER when
+ * there is no timer; add with vrb_ns_add); the packet has AckReq. Nothing else changes.
+ *
+ * slow_rx == 0 says: RC, RTS or SQD (or RTR with COMM_EST made), rx_seq == 0, nak_sent == false,
+ * nak_syndrome == 0, no SRQ. Then a SEND Only with psn == epsn whose receive (rq.head != rq.tail)
+ * has room and good keys is taken by: placement; epsn + 1; ack_psn = psn; msn + 1 (24 bits);
+ * ack_pending |= AckReq; rq.head + 1; the completion pushed. Nothing else changes. Both CQs must
+ * not be dead and have room (the full step handles overrun).
  */
 #ifndef VRB_CORE_QP_H
 #define VRB_CORE_QP_H
@@ -26,19 +44,36 @@
 struct vrb_rd_res {
 	struct vrb_psn first, last;
 	struct vrb_opcode op;
-	bool done; /* response made completely */
+	bool pending; /* a response (the first or a repetition) is owed */
+	bool done;    /* the response was made completely at least once */
 	uint32_t rkey;
 	uint64_t va;
-	uint32_t len;  /* READ */
-	uint64_t orig; /* atomic: the old value, filled by the placement */
+	uint32_t len;		/* READ */
+	uint32_t beg, off, end; /* READ: bytes of the response owed, off is the next */
+	uint64_t orig;		/* atomic: the old value, filled by the placement */
+};
+
+enum { VRB_RX_IDLE, VRB_RX_SEND, VRB_RX_WRITE }; /* rx_seq */
+
+enum { /* slow_tx: why the straight line for sending is barred */
+       VRB_SLOW_STATE = 1,
+       VRB_SLOW_MIDDLE = 2,
+       VRB_SLOW_REWOUND = 4,
+       VRB_SLOW_RNR = 8,
+       VRB_SLOW_FAILING = 16,
+       VRB_SLOW_GONE = 32,
+       /* slow_rx: STATE, MIDDLE and */
+       VRB_SLOW_NAK = 64,
+       VRB_SLOW_SRQ = 128,
 };
 
 struct vrb_qp {
 	/* what the fast path reads */
-	uint8_t state, type; /* enum vrb_qp_state, vrb_qp_type */
+	uint8_t state, type;	  /* enum vrb_qp_state, vrb_qp_type */
+	uint8_t slow_tx, slow_rx; /* 0: the straight line may be taken (above) */
 	uint8_t sig_all;
-	bool ack_pending;  /* a plain ACK for ack_psn is owed; the caller chooses when (coalescing)
-			    */
+	bool ack_pending;  /* a plain ACK for ack_psn is owed; the caller chooses when (coalescing),
+			      but never while resp_pending */
 	bool resp_pending; /* something other than a plain ACK is owed: NAK, READ response, atomic
 			      ack */
 	bool peer_gone;	   /* the link says the peer is dead: the next thing outstanding ends in
@@ -48,7 +83,7 @@ struct vrb_qp {
 	struct vrb_psn next_psn;  /* PSN of the next new request packet */
 	struct vrb_psn una_psn;	  /* oldest unacknowledged */
 	struct vrb_psn epsn;	  /* expected from the peer */
-	struct vrb_psn ack_psn;	  /* newest request completed by the responder */
+	struct vrb_psn ack_psn;	  /* always epsn - 1: what a plain ACK says */
 	uint32_t msn;
 	uint32_t sq_free, sq_una, sq_send;
 	struct vrb_wq sq, rq;
@@ -63,25 +98,40 @@ struct vrb_qp {
 	/* requester */
 	uint32_t send_off;	 /* bytes of the message at sq_send already made into packets */
 	uint32_t window_max;	 /* PSNs in flight that the link bears */
-	uint32_t n_rd_out;	 /* READs and atomics outstanding */
+	uint32_t read_chunk;	 /* a longer READ is asked for in requests of so many packets */
+	uint32_t n_rd_out;	 /* READ and atomic requests outstanding */
 	uint32_t unsignaled_run; /* posted since the last signaled one; for the dead-end verdict */
 	uint8_t retry_left, rnr_left;
 	bool rnr_wait;
+	bool rewound;
+	bool resend_guard; /* gone back to resend_psn, no progress since: more NAKs for it are
+			      echoes */
+	bool failing;	   /* entry fail_at ends in fail_status once all before it are complete */
+	uint8_t fail_status;
+	uint32_t fail_at;
+	uint32_t sq_started; /* rewound: entries before it have been started */
+	uint32_t ack_run;    /* packets since the last with AckReq */
+	struct vrb_psn high_psn, resend_psn;
+	struct vrb_psn ackreq_psn;	   /* newest inside a message of several packets */
 	vrb_ns ack_deadline, rnr_deadline; /* VRB_NS_NEVER when not running */
+	vrb_ns timeout_ns;		   /* VRB_NS_NEVER: no ACK timer */
+	struct vrb_report gone_why;
 
 	/* responder */
-	uint8_t rx_seq; /* which message is in progress: 0 none, else the First's operation */
+	uint8_t rx_seq; /* which message is in progress: VRB_RX_ */
 	bool nak_sent;	/* one NAK per gap */
 	bool comm_est_done;
-	bool have_rwqe; /* cur_rwqe is bound to the message in progress */
-	uint64_t rx_va; /* WRITE in progress: next address */
-	uint32_t rx_rkey, rx_left, rx_len;
-	uint8_t nak_syndrome; /* owed NAK or RNR NAK, 0 none */
+	bool last_wqe_done;
+	bool have_rwqe;		   /* SRQ: cur_rwqe is bound to the message in progress */
+	uint64_t rx_va;		   /* WRITE in progress: next address */
+	uint32_t rx_rkey, rx_left; /* WRITE: bytes still to come */
+	uint32_t rx_len;	   /* bytes of the message so far */
+	uint8_t nak_syndrome;	   /* owed NAK or RNR NAK, 0 none */
 	struct vrb_psn nak_psn;
 	struct vrb_rd_res rd[VRB_RD_ATOMIC_MAX];
-	uint32_t rd_head, rd_tail, rd_send;
-	struct vrb_rwqe
-		*cur_rwqe; /* memory for one receive WQE of rq.max_sge (or the SRQ's) SGEs */
+	uint32_t rd_tail, rd_n;	   /* rd_n requests are stored, the newest at (rd_tail - 1) % MAX */
+	uint32_t n_rd_pending;	   /* entries with pending */
+	struct vrb_rwqe *cur_rwqe; /* SRQ: memory for one receive WQE of the SRQ's max_sge SGEs */
 
 	/* for the caller */
 	struct vrb_list active_node; /* has packets to make */
@@ -112,6 +162,21 @@ void vrb_qp_init(struct vrb_qp *qp, const struct vrb_qp_conf *conf);
 void vrb_qp_modify(struct vrb_qp *qp, const struct vrb_qp_attr *attr, uint32_t mask, uint32_t mtu,
 		   uint32_t window_max, struct vrb_fx *fx);
 void vrb_qp_query(const struct vrb_qp *qp, struct vrb_qp_attr *attr);
+
+static inline bool vrb_qp_is_plain_tx(const struct vrb_qp *qp)
+{
+	return qp->slow_tx == 0;
+}
+
+static inline bool vrb_qp_is_plain_rx(const struct vrb_qp *qp)
+{
+	return qp->slow_rx == 0;
+}
+
+static inline vrb_ns vrb_ns_add(vrb_ns now, vrb_ns d)
+{
+	return d >= VRB_NS_NEVER - now ? VRB_NS_NEVER : now + d;
+}
 
 /* Fails the QP from outside (CQ overrun, fault of user memory): event QP_FATAL, all queues flushed.
  */

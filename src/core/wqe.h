@@ -54,7 +54,7 @@ struct vrb_swqe {
 	uint64_t wr_id;
 	uint32_t len; /* bytes of the message */
 	uint8_t op, flags, n_sge;
-	uint8_t failed;		    /* a verdict other than success has been decided (core) */
+	uint8_t failed;		    /* not used by the core (qp.h: failing) */
 	struct vrb_psn first, last; /* set when the WQE is started */
 	uint32_t imm;		    /* ImmDt, or the rkey to invalidate (SEND_INV, LOCAL_INV) */
 	uint32_t rkey;		    /* BIND_MW: the window's new rkey */
