@@ -134,6 +134,28 @@ static void put_gids(struct sink *s, const struct vrb_netdev *d, const char *por
 	}
 }
 
+/* As the verbs face tells the speed: the next step at or above it, 100 Gb/s when unknown. */
+static const char *rate_text(uint32_t mbps)
+{
+	static const struct {
+		uint32_t mbps;
+		const char *text;
+	} step[] = {
+		{1000, "2.5 Gb/sec (1X SDR)"},	 {10000, "10 Gb/sec (1X FDR10)"},
+		{20000, "20 Gb/sec (4X DDR)"},	 {25000, "25 Gb/sec (1X EDR)"},
+		{40000, "40 Gb/sec (4X FDR10)"}, {50000, "50 Gb/sec (1X HDR)"},
+		{100000, "100 Gb/sec (4X EDR)"}, {200000, "200 Gb/sec (4X HDR)"},
+		{400000, "400 Gb/sec (4X NDR)"},
+	};
+	unsigned i = 0;
+
+	if (!mbps)
+		mbps = 100000;
+	while (i + 1 < sizeof(step) / sizeof(step[0]) && step[i].mbps < mbps)
+		i++;
+	return step[i].text;
+}
+
 static void put_port(struct sink *s, const struct vrb_netdev *d)
 {
 	char port[64];
@@ -141,13 +163,13 @@ static void put_port(struct sink *s, const struct vrb_netdev *d)
 	snprintf(port, sizeof(port), "class/infiniband/%s/ports/1", d->name);
 	put_file(s, d->running ? "4: ACTIVE" : "1: DOWN", "%s/state", port);
 	put_file(s, d->running ? "5: LinkUp" : "3: Disabled", "%s/phys_state", port);
-	put_file(s, "100 Gb/sec (4X EDR)", "%s/rate", port);
+	put_file(s, rate_text(d->speed_mbps), "%s/rate", port);
 	put_file(s, "Ethernet", "%s/link_layer", port);
 	put_file(s, "0x0", "%s/lid", port);
 	put_file(s, "0", "%s/lid_mask_count", port);
 	put_file(s, "0x0", "%s/sm_lid", port);
 	put_file(s, "0", "%s/sm_sl", port);
-	put_file(s, "0x00010000", "%s/cap_mask", port);
+	put_file(s, "0x04010000", "%s/cap_mask", port);
 	put_file(s, "0xffff", "%s/pkeys/0", port);
 	put_gids(s, d, port);
 	/* what a reader sees who does not come by open() */
@@ -167,10 +189,10 @@ static void put_device(struct sink *s, const struct vrb_netdev *d, unsigned inde
 	put_file(s, text, "%s/node_guid", dir);
 	put_file(s, text, "%s/sys_image_guid", dir);
 	put_file(s, "1: CA", "%s/node_type", dir);
-	put_file(s, "Verbena software HCA", "%s/node_desc", dir);
-	put_file(s, VRB_VERSION, "%s/fw_ver", dir);
+	put_file(s, d->name, "%s/node_desc", dir);
+	put_file(s, "verbena " VRB_VERSION, "%s/fw_ver", dir);
 	put_file(s, "verbena", "%s/board_id", dir);
-	put_file(s, "verbena", "%s/hca_type", dir);
+	put_file(s, d->name, "%s/hca_type", dir);
 	put_file(s, "0", "%s/hw_rev", dir);
 	put_file(s, "-1", "%s/device/numa_node", dir);
 	snprintf(text, sizeof(text), "/sys/class/net/%s", d->ifname);

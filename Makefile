@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# A short face over the CMake presets (CMakePresets.json). Builds go to build/<preset>.
+PRESET ?= dev
+PREFIX ?= /usr/local
+
+all: build
+
+build:
+	@cmake --preset $(PRESET) >build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
+	@rm -f build-configure.log
+	@cmake --build --preset $(PRESET)
+
+# Two processes exchange RDMA SENDs; needs only the small set of packages.
+demo:
+	@scripts/bootstrap build
+	@$(MAKE) --no-print-directory build PRESET=release
+	@build/release/bin/verbena demo
+
+# All tests that need no privileges; closes with "N passed, N failed, N skipped".
+test:
+	@scripts/bootstrap build test
+	@$(MAKE) --no-print-directory build PRESET=$(PRESET)
+	@scripts/run-tests $(PRESET)
+
+# A relocatable tree: make install PREFIX=DIR, then DIR/bin/verbena, moved wherever one likes.
+install:
+	@scripts/bootstrap build
+	@$(MAKE) --no-print-directory build PRESET=release
+	@cmake --install build/release --prefix $(abspath $(PREFIX))
+
+# Everything a change must pass before it is committed; the same as CI's first stage.
+check:
+	@scripts/bootstrap build test check
+	@scripts/check
+
+soak:
+	@scripts/bootstrap build test
+	@$(MAKE) --no-print-directory build PRESET=$(PRESET)
+	@scripts/run-tests $(PRESET) -L soak
+
+bench:
+	@scripts/bootstrap build test
+	@$(MAKE) --no-print-directory build PRESET=release
+	@bench/run
+
+clean:
+	rm -rf build
+
+.PHONY: all build demo test install check soak bench clean
