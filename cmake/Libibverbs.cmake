@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # libibverbs.so.1: the verbs face with all layers below it, under rdma-core's symbol versions.
+target_compile_definitions(vrb_verbs PRIVATE VRB_VERSION="${PROJECT_VERSION}")
 set(map ${CMAKE_SOURCE_DIR}/src/verbs/libibverbs.map)
 if(EXISTS ${map})
   add_library(ibverbs SHARED)

@@ -201,3 +201,12 @@ enum vrb_verdict vrb_rules_modify(const struct vrb_rules_modify *m, struct vrb_r
 	v = check_path(m, r);
 	return v != VRB_OK ? v : check_numbers(m, r);
 }
+
+enum vrb_verdict vrb_rules_attach(uint32_t type, const struct vrb_gid *group, struct vrb_report *r)
+{
+	bool is_group = is_v4(group) ? (group->raw[12] & 0xf0) == 0xe0 : group->raw[0] == 0xff;
+
+	if (type == VRB_QPT_UD && is_group)
+		return VRB_OK;
+	return refuse(r, VRB_V_MCAST_ATTACH, type, 0, 0);
+}

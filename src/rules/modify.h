@@ -49,4 +49,7 @@ uint32_t vrb_rules_modify_target(const struct vrb_rules_modify *m);
 enum vrb_verdict vrb_rules_av(const struct vrb_qp_attr *attr, const struct vrb_rules_port *port,
 			      bool multicast_ok, struct vrb_report *r);
 
+/* Multicast: UD only, and the GID is a group's. */
+enum vrb_verdict vrb_rules_attach(uint32_t type, const struct vrb_gid *group, struct vrb_report *r);
+
 #endif

@@ -324,12 +324,27 @@ static void destinations(void **state)
 	}
 }
 
+static void attaching(void **state)
+{
+	const struct vrb_gid group4 = gid4(239, 1, 2, 3), host4 = gid4(240, 0, 0, 1);
+	const struct vrb_gid group6 = {{0xff, 0x02}}, host6 = {{0xfe, 0x80}};
+	struct vrb_report r;
+
+	(void)state;
+	assert_int_equal(vrb_rules_attach(UD, &group4, &r), VRB_OK);
+	assert_int_equal(vrb_rules_attach(UD, &group6, &r), VRB_OK);
+	assert_int_equal(vrb_rules_attach(UD, &host4, &r), VRB_V_MCAST_ATTACH);
+	assert_int_equal(vrb_rules_attach(UD, &host6, &r), VRB_V_MCAST_ATTACH);
+	assert_int_equal(vrb_rules_attach(RC, &group6, &r), VRB_V_MCAST_ATTACH);
+	assert_int_equal(r.val[0], RC);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_cell),	cmocka_unit_test(each_bit_missing_or_surplus),
 		cmocka_unit_test(no_way),	cmocka_unit_test(ranges),
-		cmocka_unit_test(destinations),
+		cmocka_unit_test(destinations), cmocka_unit_test(attaching),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

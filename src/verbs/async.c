@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Asynchronous events. The count of events handed out for an object rises before the program sees
+ * the event, and destroying the object waits until as many have been acknowledged
+ * (ibv_get_async_event(3)).
+ */
+#include "verbs/verbs.h"
+#include "verbs/ret.h"
+
+#include <pthread.h>
+
+enum element { ELEMENT_PORT, ELEMENT_CQ, ELEMENT_QP, ELEMENT_SRQ };
+
+static enum element element_of(int kind)
+{
+	switch (kind) {
+	case IBV_EVENT_CQ_ERR:
+		return ELEMENT_CQ;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return ELEMENT_QP;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return ELEMENT_SRQ;
+	default:
+		return ELEMENT_PORT;
+	}
+}
+
+static void give(uint32_t *count)
+{
+	__atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+}
+
+int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	struct vrb_hasync ev = {0};
+	int err = vrb_hctx_get_async(vv_context(context)->h, &ev);
+
+	if (err) {
+		errno = -err;
+		return -1;
+	}
+	event->event_type = (enum ibv_event_type)ev.kind;
+	switch (element_of(ev.kind)) {
+	case ELEMENT_CQ:
+		event->element.cq = &((struct vv_cq *)ev.user)->cq;
+		give(&((struct vv_cq *)ev.user)->async_events_given);
+		break;
+	case ELEMENT_QP:
+		event->element.qp = &((struct vv_qp *)ev.user)->qp;
+		give(&((struct vv_qp *)ev.user)->async_events_given);
+		break;
+	case ELEMENT_SRQ:
+		event->element.srq = &((struct vv_srq *)ev.user)->srq;
+		give(&((struct vv_srq *)ev.user)->async_events_given);
+		break;
+	case ELEMENT_PORT:
+		event->element.port_num = (int)ev.port;
+		break;
+	}
+	return 0;
+}
+
+static void acknowledge(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *count)
+{
+	pthread_mutex_lock(mutex);
+	(*count)++;
+	pthread_cond_broadcast(cond);
+	pthread_mutex_unlock(mutex);
+}
+
+void ibv_ack_async_event(struct ibv_async_event *event)
+{
+	struct ibv_cq *cq = event->element.cq;
+	struct ibv_qp *qp = event->element.qp;
+	struct ibv_srq *srq = event->element.srq;
+
+	switch (element_of((int)event->event_type)) {
+	case ELEMENT_CQ:
+		acknowledge(&cq->mutex, &cq->cond, &cq->async_events_completed);
+		break;
+	case ELEMENT_QP:
+		acknowledge(&qp->mutex, &qp->cond, &qp->events_completed);
+		break;
+	case ELEMENT_SRQ:
+		acknowledge(&srq->mutex, &srq->cond, &srq->events_completed);
+		break;
+	case ELEMENT_PORT:
+		break;
+	}
+}
+
+void vv_wait_acks(const struct vv_ack_wait *w)
+{
+	pthread_mutex_lock(w->mutex);
+	/* pairs with acknowledge and ibv_ack_cq_events; nothing is handed out any more */
+	while (*w->acked != __atomic_load_n(w->given, __ATOMIC_RELAXED))
+		pthread_cond_wait(w->cond, w->mutex);
+	pthread_mutex_unlock(w->mutex);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion channels and completion queues. A channel cannot go while CQs refer to it, a CQ not
+ * while QPs or SRQs do (EBUSY), and a CQ not before the events handed out for it are acknowledged.
+ * Polling and arming are in data.c, the extended CQ's readers in ex.c.
+ */
+#include "verbs/verbs.h"
+#include "verbs/ret.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct vv_channel *c = calloc(1, sizeof(*c));
+	int err;
+
+	if (!c)
+		return vv_null(ENOMEM);
+	err = vrb_hchan_create(vv_context(context)->h, &c->h);
+	if (err) {
+		free(c);
+		return vv_null(err);
+	}
+	c->ch.context = context;
+	c->ch.fd = vrb_hchan_fd(c->h);
+	return &c->ch;
+}
+
+static void channel_ref(struct ibv_comp_channel *ch, int delta)
+{
+	if (!ch)
+		return;
+	pthread_mutex_lock(&ch->context->mutex);
+	ch->refcnt += delta;
+	pthread_mutex_unlock(&ch->context->mutex);
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	struct vv_channel *c = vv_channel(channel);
+	struct ibv_context *context = channel->context;
+	bool foreign = vrb_hctx_is_foreign(vv_context(context)->h);
+	struct vrb_report r;
+	enum vrb_verdict v;
+	int err;
+
+	pthread_mutex_lock(&context->mutex);
+	v = vrb_rules_destroy(VRB_OBJ_CHANNEL, (uint32_t)channel->refcnt, &r);
+	pthread_mutex_unlock(&context->mutex);
+	if (v != VRB_OK)
+		return vv_refuse(&r);
+	err = vrb_hchan_destroy(c->h);
+	if (err && !foreign)
+		return vv_ret(err);
+	free(c);
+	return 0;
+}
+
+struct vv_cq *vv_cq_make(struct ibv_context *ctx, const struct vv_cq_ask *ask)
+{
+	struct vv_cq *c = calloc(1, sizeof(*c));
+	int err;
+
+	if (!c)
+		return vv_null(ENOMEM);
+	err = vrb_hcq_create(vv_context(ctx)->h, ask->cqe,
+			     ask->channel ? vv_channel(ask->channel)->h : NULL, c, &c->h);
+	if (err) {
+		free(c);
+		return vv_null(err);
+	}
+	c->cq.context = ctx;
+	c->cq.channel = ask->channel;
+	c->cq.cq_context = ask->cq_context;
+	c->cq.cqe = (int)ask->cqe;
+	pthread_mutex_init(&c->cq.mutex, NULL);
+	pthread_cond_init(&c->cq.cond, NULL);
+	channel_ref(ask->channel, 1);
+	return c;
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+			     struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct vv_cq_ask ask = {
+		.cqe = (uint32_t)cqe,
+		.comp_vector = (uint32_t)comp_vector,
+		.cq_context = cq_context,
+		.channel = channel,
+	};
+	struct vrb_report r;
+	struct vv_cq *c;
+
+	if (vrb_rules_create_cq(cqe, comp_vector, &vv_limits, &r) != VRB_OK)
+		return vv_null(vv_refuse(&r));
+	c = vv_cq_make(context, &ask);
+	return c ? &c->cq : NULL;
+}
+
+int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+{
+	struct vv_cq *c = vv_cq(cq);
+	struct vrb_report r;
+	uint32_t held;
+	int err;
+
+	if (vrb_rules_resize_cq(cqe, 0, &vv_limits, &r) != VRB_OK)
+		return vv_refuse(&r);
+	err = vrb_hcq_resize(c->h, (uint32_t)cqe);
+	if (err == -EINVAL) { /* it holds more: the figures are those of a moment later */
+		held = c->h->core.tail - c->h->core.head;
+		r = (struct vrb_report){.verdict = VRB_V_CQ_TOO_SMALL,
+					.val = {(uint32_t)cqe, held}};
+		return vv_refuse(&r);
+	}
+	if (err)
+		return vv_ret(err);
+	cq->cqe = cqe;
+	return 0;
+}
+
+int ibv_destroy_cq(struct ibv_cq *cq)
+{
+	struct vv_cq *c = vv_cq(cq);
+	bool foreign = vrb_hctx_is_foreign(vv_context(cq->context)->h);
+	struct vrb_report r;
+	int err;
+
+	if (!foreign && vrb_rules_destroy(VRB_OBJ_CQ, c->h->refs, &r) != VRB_OK)
+		return vv_refuse(&r);
+	err = vrb_hcq_destroy(c->h);
+	if (err && !foreign)
+		return vv_ret(err);
+	channel_ref(cq->channel, -1);
+	if (!foreign) {
+		vv_wait_acks(&(struct vv_ack_wait){&cq->mutex, &cq->cond, &c->comp_events_given,
+						   &cq->comp_events_completed});
+		vv_wait_acks(&(struct vv_ack_wait){&cq->mutex, &cq->cond, &c->async_events_given,
+						   &cq->async_events_completed});
+	}
+	pthread_cond_destroy(&cq->cond);
+	pthread_mutex_destroy(&cq->mutex);
+	free(c);
+	return 0;
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+{
+	struct vrb_hcq *h;
+	struct vv_cq *c;
+	int err = vrb_hchan_get(vv_channel(channel)->h, &h);
+
+	if (err) {
+		errno = -err;
+		return -1;
+	}
+	c = h->user;
+	__atomic_fetch_add(&c->comp_events_given, 1, __ATOMIC_RELAXED);
+	*cq = &c->cq;
+	*cq_context = c->cq.cq_context;
+	return 0;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+	if (!nevents)
+		return;
+	pthread_mutex_lock(&cq->mutex);
+	cq->comp_events_completed += nevents;
+	pthread_cond_broadcast(&cq->cond);
+	pthread_mutex_unlock(&cq->mutex);
+}
