@@ -3,9 +3,9 @@
  * Verdicts become words: with VERBENA_EXPLAIN=1 each refusal is printed to stderr as
  *     verbena: <counter>: <sentence> (QP 0x...; <clause>)
  *     verbena:   hint: ...
- * A verdict that comes again and again is printed a few times a second, then counted. Packets that
- * are dropped silently on the wire are said only with VERBENA_EXPLAIN=2, since most of them are the
- * normal course of things.
+ * A verdict that comes again and again is printed a few times a second, then counted. Drops that
+ * are the normal course of things after a loss, or while one end is quicker than the other, are
+ * said only with VERBENA_EXPLAIN=2.
  */
 #include "hca/engine.h"
 
@@ -54,6 +54,13 @@ static bool may_print(enum vrb_verdict v, uint32_t *hidden)
 	return false;
 }
 
+static bool is_normal(enum vrb_verdict v)
+{
+	return v == VRB_V_DROP_DUPLICATE || v == VRB_V_DROP_PSN_AHEAD || v == VRB_V_DROP_READ_DUP ||
+	       v == VRB_V_DROP_GHOST || v == VRB_V_DROP_STATE || v == VRB_V_DROP_UC_BROKEN ||
+	       v == VRB_V_IMPLIED_NAK;
+}
+
 void vrb_hca_refuse(const struct vrb_report *r)
 {
 	const struct vrb_verdict_info *info = vrb_verdict_info(r->verdict);
@@ -64,7 +71,7 @@ void vrb_hca_refuse(const struct vrb_report *r)
 
 	if (e && e->stats && (unsigned)r->verdict < VRB_STATS_VERDICTS)
 		e->stats->verdict[r->verdict]++;
-	if (vrb_likely(!explain_level()) || (info->kind == VRB_KIND_DROP && explain_level() < 2))
+	if (vrb_likely(!explain_level()) || (explain_level() < 2 && is_normal(r->verdict)))
 		return;
 	if (!may_print(r->verdict, &hidden))
 		return;

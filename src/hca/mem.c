@@ -67,6 +67,14 @@ static void pd_ref(struct vrb_hpd *pd, int n)
 	pd->refs += (uint32_t)n;
 }
 
+/* EINVAL of the populating calls means a kernel before 5.14, or memory without the permission: told
+ * apart by trying a page of the stack. */
+static bool can_populate(uint64_t page)
+{
+	return !madvise((void *)((uintptr_t)&page & ~(uintptr_t)(page - 1)), page,
+			MADV_POPULATE_READ);
+}
+
 /* 0, or -EFAULT when a page is missing or not as accessible as asked. */
 static int touch(uint64_t addr, uint64_t len, bool write)
 {
@@ -78,7 +86,7 @@ static int touch(uint64_t addr, uint64_t len, bool write)
 
 		if (madvise((void *)(uintptr_t)at, n,
 			    write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ)) {
-			if (errno == EINVAL) /* a kernel before 5.14 */
+			if (errno == EINVAL && !can_populate(page))
 				return 0;
 			if (errno == EINTR || errno == EAGAIN)
 				continue;
