@@ -54,7 +54,8 @@ static void want_refused(struct k_pair *p, struct ibv_qp_attr *attr, int mask, c
 {
 	enum ibv_qp_state was = k_state(&p->a);
 
-	K_WANT_INT(ibv_modify_qp(p->a.qp, attr, mask), EINVAL);
+	K_WANT_INT(ibv_modify_qp(p->a.qp, attr, mask),
+		   mask & IBV_QP_ALT_PATH ? EOPNOTSUPP : EINVAL);
 	K_WANT_INT(k_state(&p->a), was);
 	K_WANT_SAID(&p->a, said, text);
 }

@@ -110,12 +110,13 @@ static void want_no_mr(void *addr, size_t len, int access, const char *said)
 
 static void reg_unmapped(const struct k_case *c)
 {
-	char *p = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p;
 
 	(void)c;
+	open_end(NULL);
+	p = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	K_CHECK(p != MAP_FAILED);
 	munmap(p + 4096, 4096);
-	open_end(NULL);
 	want_no_mr(p + 4096, 100, IBV_ACCESS_LOCAL_WRITE, "reg_range");
 	want_no_mr(p, 3 * 4096, IBV_ACCESS_LOCAL_WRITE, "reg_range"); /* a hole in the middle */
 }
