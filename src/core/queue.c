@@ -142,6 +142,12 @@ void vrb_qp_post_recv(struct vrb_qp *qp, uint32_t n, struct vrb_fx *fx)
 	vrb_qp_settle(qp, fx);
 }
 
+static void end_failing(struct vrb_qp *qp, struct vrb_fx *fx)
+{
+	if (qp->failing && qp->sq_una == qp->fail_at)
+		vrb_qp_send_error(qp, qp->fail_status, fx);
+}
+
 static void fail_on_dead_cq(struct vrb_qp *qp, struct vrb_fx *fx)
 {
 	if (!(qp->scq && qp->scq->dead) && !(qp->rcq && qp->rcq->dead))
@@ -202,6 +208,7 @@ static uint8_t rx_flags(const struct vrb_qp *qp)
 
 void vrb_qp_settle(struct vrb_qp *qp, struct vrb_fx *fx)
 {
+	end_failing(qp, fx);
 	fail_on_dead_cq(qp, fx);
 	check_drained(qp, fx);
 	qp->resp_pending = qp->nak_syndrome != 0 || qp->n_rd_pending > 0;

@@ -118,7 +118,7 @@ static void complete(struct vrb_qp *qp, const struct vrb_pkt *pkt, enum vrb_wc_o
 		     struct vrb_fx *fx)
 {
 	struct vrb_cqe cqe = {
-		.wc = {.opcode = opcode, .byte_len = qp->rx_len, .src_qp = qp->dqpn},
+		.wc = {.opcode = opcode, .byte_len = qp->rx_len},
 	};
 
 	if (vrb_op_has(pkt->op, VRB_OPF_IMM)) {

@@ -6,7 +6,8 @@
  * the same code runs again from an earlier PSN: the offset into a message is (psn - first) * mtu.
  *
  * An entry that cannot be sent does not fail at once: those before it may still be outstanding. It
- * is marked (failing, fail_at), nothing is sent from it on, and it ends when it is the oldest.
+ * is marked (failing, fail_at), nothing is sent from it on, and it ends when it is the oldest
+ * (vrb_qp_settle).
  *
  * A READ longer than read_chunk packets goes out as several requests, so that its answer fits the
  * window; chunks begin at fixed offsets of the message, whatever is repeated.
@@ -72,8 +73,6 @@ void vrb_requester_fail(struct vrb_qp *qp, enum vrb_wc_status status, struct vrb
 	qp->failing = true;
 	qp->fail_at = qp->sq_send;
 	qp->fail_status = (uint8_t)status;
-	if (qp->sq_una == qp->fail_at)
-		vrb_qp_send_error(qp, status, fx);
 }
 
 void vrb_requester_retire(struct vrb_qp *qp, struct vrb_fx *fx)
@@ -82,8 +81,6 @@ void vrb_requester_retire(struct vrb_qp *qp, struct vrb_fx *fx)
 	if (qp->failing && qp->sq_una == qp->fail_at)
 		qp->failing = false; /* only its repetition had failed */
 	qp->sq_una++;
-	if (qp->failing && qp->sq_una == qp->fail_at)
-		vrb_qp_send_error(qp, qp->fail_status, fx);
 }
 
 /* Binding and invalidating take effect here, in the order of the queue, once (IBA 10.6.7.2.2). */
