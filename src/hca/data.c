@@ -10,13 +10,14 @@
 #include <errno.h>
 
 #define TIMER_POLLS	    64u
-#define YIELD_POLLS	    16384u /* empty polls in a row after which somebody else may need the CPU */
+#define YIELD_POLLS	    512u /* empty polls in a row after which somebody else may need the CPU */
 #define YIELD_POLLS_ONE_CPU 100u
 
 void vrb_hqp_commit(struct vrb_hqp *q, uint32_t n)
 {
 	struct vrb_engine *e = q->e;
 
+	vrb_engine_timer_base(e);
 	vrb_qp_post(&q->core, n, &e->fx);
 	vrb_engine_apply(e);
 	/* A queue pair that waits for room, or has more than a turn's worth, stays in line. */
@@ -52,7 +53,7 @@ static void empty_poll(struct vrb_engine *e)
 		sched_yield();
 	if (e->next_deadline == VRB_NS_NEVER)
 		return;
-	now = vrb_clock_now();
+	now = e->now = vrb_clock_now();
 	if (now < e->next_deadline || !vrb_engine_trylock(e))
 		return;
 	vrb_engine_turn(e, now);
@@ -71,6 +72,7 @@ int vrb_hcq_poll(struct vrb_hcq *cq, uint32_t n, struct vrb_wc *wc)
 		empty_poll(e);
 		return 0;
 	}
+	e->empty_polls = 0;
 	vrb_engine_lock(e);
 	got = vrb_cq_poll(&cq->core, n, wc);
 	if (!got) {

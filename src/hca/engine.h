@@ -63,6 +63,7 @@ struct vrb_engine {
 	_Atomic uint32_t n_work;  /* active or ack-owing queue pairs: a poll should take the lock */
 	_Atomic uint32_t n_drivers;	/* threads blocked in get_cq_event that drive */
 	_Atomic vrb_ns helper_wakes_at; /* when the helper looks again; VRB_NS_NEVER: deep sleep */
+	_Atomic bool helper_deep; /* the helper sleeps without a tick: `now` may be old */
 	bool one_cpu; /* all threads share one CPU: whoever spins must yield */
 	bool foreign;			/* we are a forked child, this engine is the parent's */
 
@@ -126,6 +127,14 @@ static inline void vrb_engine_unlock(struct vrb_engine *e)
 
 /* clock.c: the only clock of the software HCA */
 vrb_ns vrb_clock_now(void);
+
+/* A time for deadlines: the coarse clock, which lags by less than the slack that is added. Lock held. */
+static inline vrb_ns vrb_engine_timer_base(struct vrb_engine *e)
+{
+	if (vrb_unlikely(atomic_load_explicit(&e->helper_deep, memory_order_relaxed)))
+		e->now = vrb_clock_now();
+	return e->now + VRB_TIMER_SLACK;
+}
 
 /* progress.c, under the lock. */
 /* Executes and empties e->fx. dev: for the counters. */

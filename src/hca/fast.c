@@ -59,7 +59,7 @@ bool vrb_hqp_fast_post(struct vrb_hqp *q, struct vrb_swqe *w)
 		if (vrb_unlikely(at == UINT32_MAX))
 			return false;
 	}
-	if (!vrb_qp_fast_send(c, w, e->now + VRB_TIMER_SLACK, &src))
+	if (!vrb_qp_fast_send(c, w, vrb_engine_timer_base(e), &src))
 		return false;
 	if (w->flags & VRB_WRF_SOLICITED)
 		flags |= VRB_SHM_SE;
@@ -135,7 +135,7 @@ static inline bool take_line(struct vrb_engine *e, struct vrb_peer *p, uint64_t 
 	dst = vrb_qp_fast_recv(c, (uint32_t)(word >> 32) & VRB_PSN_MASK, len);
 	if (vrb_unlikely(!dst))
 		return false;
-	if (flags & VRB_SHM_ACK && !vrb_qp_fast_ack(c, vrb_psn(low), e->now + VRB_TIMER_SLACK))
+	if (flags & VRB_SHM_ACK && !vrb_qp_fast_ack(c, vrb_psn(low), vrb_engine_timer_base(e)))
 		return false;
 	/* The acknowledgement may have taken the last free place of a CQ that both queues share. */
 	if (vrb_unlikely(!vrb_cq_fast_slot(c->rcq)))

@@ -89,7 +89,7 @@ int vrb_hmr_reg(struct vrb_hpd *pd, void *addr, uint64_t len, uint64_t iova, uin
 		struct vrb_hmr **mr);
 int vrb_hmr_dereg(
 	struct vrb_hmr *mr); /* -EBUSY: windows bound. After it no access through its keys. */
-/* Changes what is given (pd NULL, addr NULL, access UINT32_MAX: keep); keys change. */
+/* Changes what is given (pd NULL, addr NULL, access UINT32_MAX: keep); with addr, keys change. */
 int vrb_hmr_rereg(struct vrb_hmr *mr, struct vrb_hpd *pd, void *addr, uint64_t len,
 		  uint32_t access);
 

@@ -66,6 +66,7 @@ static void run_timers(struct vrb_engine *e)
 
 	vrb_engine_lock(e);
 	e->now = now;
+	atomic_store_explicit(&e->helper_deep, false, memory_order_relaxed);
 	vrb_engine_run_timers(e, now);
 	if (atomic_load_explicit(&e->n_work, memory_order_relaxed) &&
 	    !atomic_load_explicit(&e->n_drivers, memory_order_relaxed))
@@ -123,6 +124,7 @@ static void *helper_main(void *arg)
 			deep = vrb_engine_arm(e, VRB_SLEEP_HELPER);
 		}
 		seen = polls;
+		atomic_store_explicit(&e->helper_deep, deep, memory_order_relaxed);
 		n = epoll_wait(e->epoll_fd, ev, EVENTS, sleep_time(e, deep));
 		if (n > 0)
 			handle(e, ev, n);

@@ -202,14 +202,17 @@ int vrb_hmr_rereg(struct vrb_hmr *mr, struct vrb_hpd *pd, void *addr, uint64_t l
 	if (err)
 		return err;
 	vrb_engine_lock(e);
-	ok = vrb_mr_del(&e->keys, mr->lkey);
+	if (addr)
+		ok = vrb_mr_del(&e->keys, mr->lkey);
+	else /* the same memory: peers that hold the rkey may go on */
+		ok = vrb_mr_change(&e->keys, mr->lkey, new.pd->id, new.access);
 	vrb_engine_unlock(e);
 	if (!ok)
 		return -EBUSY;
 	pd_ref(mr->pd, -1);
 	*mr = new;
 	pd_ref(mr->pd, 1);
-	return add_keys(mr);
+	return addr ? add_keys(mr) : 0;
 }
 
 int vrb_hmw_alloc(struct vrb_hpd *pd, uint32_t type, struct vrb_hmw **out)
