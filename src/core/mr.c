@@ -123,6 +123,19 @@ bool vrb_mr_del(struct vrb_keytab *t, uint32_t lkey)
 	return true;
 }
 
+bool vrb_mr_change(struct vrb_keytab *t, uint32_t lkey, uint32_t pd, uint32_t access)
+{
+	struct vrb_key *l = find(t, lkey), *r;
+
+	VRB_ASSERT(l && l->kind == VRB_KEY_LOCAL);
+	r = &t->ent[l->mate];
+	if (r->n_windows > 0)
+		return false;
+	l->pd = r->pd = pd;
+	l->access = r->access = access;
+	return true;
+}
+
 uint32_t vrb_mw_add(struct vrb_keytab *t, uint32_t pd, enum vrb_key_kind kind)
 {
 	uint32_t i;

@@ -63,6 +63,9 @@ void vrb_mr_add(struct vrb_keytab *t, const struct vrb_key *region, uint32_t *lk
 /* Frees both entries of the region. False: windows are bound to it, nothing changed. */
 bool vrb_mr_del(struct vrb_keytab *t, uint32_t lkey);
 
+/* Another PD or other rights, keys unchanged. False: windows are bound to it, nothing changed. */
+bool vrb_mr_change(struct vrb_keytab *t, uint32_t lkey, uint32_t pd, uint32_t access);
+
 /* Windows: add needs one free entry and returns the first rkey (unbound). Binding is a work request
  * (core/mw.c); del unbinds. */
 uint32_t vrb_mw_add(struct vrb_keytab *t, uint32_t pd, enum vrb_key_kind kind);

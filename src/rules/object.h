@@ -101,10 +101,11 @@ enum { /* numbers of ibv_access_flags */
 /* Flags that a device may ignore (relaxed ordering is the first). */
 #define VRB_RULES_ACCESS_OPTIONAL 0x3ff00000u
 #define VRB_RULES_ACCESS_ALL	  (0xffu | VRB_RULES_ACCESS_OPTIONAL)
-/* A window adds remote rights; ZERO_BASED makes its addresses offsets. */
+/* A window adds remote rights; ZERO_BASED makes its addresses offsets, LOCAL_WRITE is often set by
+ * programs and means nothing. */
 #define VRB_RULES_ACCESS_WINDOW                                                                    \
-	((uint32_t)(VRB_RULES_REMOTE_WRITE | VRB_RULES_REMOTE_READ | VRB_RULES_REMOTE_ATOMIC |     \
-		    VRB_RULES_ZERO_BASED))
+	((uint32_t)(VRB_RULES_LOCAL_WRITE | VRB_RULES_REMOTE_WRITE | VRB_RULES_REMOTE_READ |       \
+		    VRB_RULES_REMOTE_ATOMIC | VRB_RULES_ZERO_BASED))
 
 enum vrb_verdict vrb_rules_access(uint32_t access, struct vrb_report *r);
 

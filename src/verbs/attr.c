@@ -54,6 +54,8 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
 		.sys_image_guid = dev->guid,
 		.max_mr_size = UINT64_MAX,
 		.page_size_cap = 0xfffff000,
+		.vendor_id = 0xffffff, /* no OUI of our own; clients want it not to be 0 */
+		.vendor_part_id = 1,
 		.max_qp = VRB_MAX_QP,
 		.max_qp_wr = VRB_MAX_QP_WR,
 		.device_cap_flags = device_caps,

@@ -145,7 +145,8 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 			    flags & IBV_REREG_MR_CHANGE_ACCESS ? a.access & 0xff : UINT32_MAX);
 	if (err) {
 		errno = err == -EFAULT ? refuse_range(&a) : -err;
-		return IBV_REREG_MR_ERR_INPUT;
+		/* out of keys: the old ones are gone too */
+		return err == -ENOMEM ? IBV_REREG_MR_ERR_CMD : IBV_REREG_MR_ERR_INPUT;
 	}
 	show(m, to, &a);
 	return 0;
