@@ -69,6 +69,8 @@ void vrb_retry_rnr(struct vrb_qp *qp, uint8_t code, vrb_ns now, struct vrb_fx *f
 		}
 		qp->rnr_left--;
 	}
+	/* An answer, so the tries without one start anew: rnr_retry alone bounds this. */
+	qp->retry_left = qp->attr.retry_cnt;
 	vrb_retry_rewind(qp, qp->una_psn);
 	qp->rnr_wait = true;
 	qp->rnr_deadline = vrb_ns_add(now, rnr_time[code & 31] * RNR_TIME_UNIT_NS);

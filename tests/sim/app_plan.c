@@ -39,12 +39,23 @@ static void draw_faults(struct app_plan *p, struct app_faults *f, struct vrb_prn
 		p->ordered = false;
 }
 
+/*
+ * On an SRQ the unreliable QPs, whose duplicates take receives too, must not starve the reliable
+ * ones: all of one kind.
+ */
+static void draw_type(const struct app_plan *p, struct sn_qp_conf *c, struct vrb_prng *rng)
+{
+	c->type = CHANCE(75) ? VRB_QPT_RC : CHANCE(50) ? VRB_QPT_UC : VRB_QPT_UD;
+	if (c != p->qp && (p->srq[0] || p->srq[1]))
+		c->type = p->qp[0].type;
+}
+
 static void draw_qp(struct app_plan *p, struct sn_qp_conf *c, struct vrb_prng *rng)
 {
 	static const uint32_t near_wrap[] = {0,	       1,	 0xffffff, 0xfffffe,
 					     0xfffff0, 0x7fffff, 0x800000};
 
-	c->type = CHANCE(75) ? VRB_QPT_RC : CHANCE(50) ? VRB_QPT_UC : VRB_QPT_UD;
+	draw_type(p, c, rng);
 	c->mtu_code = p->qp[0].mtu_code ? p->qp[0].mtu_code : PICK(1, 1, 1, 2, 3, 3, 4, 5);
 	c->window_max = PICK(1, 2, 3, 8, 16, 64, 256);
 	for (unsigned k = 0; k < 2; k++)
@@ -81,6 +92,9 @@ void app_plan_draw(struct app_plan *p, uint64_t seed)
 	for (uint32_t i = 0; i < p->n_qp; i++)
 		draw_qp(p, &p->qp[i], rng);
 	p->len_max = 1 + vrb_prng_below(rng, (128u << p->qp[0].mtu_code) * PICK(1, 2, 5, 9));
+	for (uint32_t i = 0; i < p->n_qp; i++)
+		if ((p->srq[0] || p->srq[1] || p->qp[i].type != VRB_QPT_RC) && p->len_max > 8192)
+			p->len_max = 8192; /* each receive has room for any message */
 	if (CHANCE(30))
 		p->ops &= (uint32_t)vrb_prng_next(rng) | 1u << VRB_WR_SEND;
 	for (unsigned k = 0; k < 2; k++) {

@@ -343,6 +343,9 @@ void sn_turn(struct sn *sn)
 		bool any = end_turn(&sn->end[0]);
 
 		any |= end_turn(&sn->end[1]);
+		/* the recv that made room may have come after the last attempt */
+		any |= flush_stuck(&sn->end[0]);
+		any |= flush_stuck(&sn->end[1]);
 		if (!any)
 			return;
 	}
