@@ -200,7 +200,15 @@ static int wait_event(struct vrb_engine *e, struct vrb_hchan *c)
 	return err;
 }
 
-int vrb_hchan_get(struct vrb_hchan *c, struct vrb_hcq **out)
+void (*vrb_hca_event_given)(int kind, void *user);
+
+static void given(int kind, void *user)
+{
+	if (vrb_hca_event_given && user)
+		vrb_hca_event_given(kind, user);
+}
+
+int vrb_hchan_get(struct vrb_hchan *c, void **user)
 {
 	struct vrb_engine *e = c->ctx->e;
 	bool nonblocking = fcntl(c->fd, F_GETFL) & O_NONBLOCK, written = false;
@@ -218,13 +226,14 @@ int vrb_hchan_get(struct vrb_hchan *c, struct vrb_hcq **out)
 		else if (!vrb_engine_has_work(e) || !vrb_engine_turn(e, vrb_clock_now()))
 			err = -EAGAIN;
 	}
+	if (cq) {
+		*user = cq->user;
+		given(VRB_EVENT_COMPLETION, cq->user);
+	}
 	vrb_engine_unlock(e);
 	if (written)
 		(void)!read(c->fd, &v, sizeof(v));
-	if (!cq)
-		return err;
-	*out = cq;
-	return 0;
+	return cq ? 0 : err;
 }
 
 /* ---- asynchronous events */
@@ -286,8 +295,10 @@ int vrb_hctx_get_async(struct vrb_hctx *ctx, struct vrb_hasync *ev)
 			return -EIO;
 		vrb_engine_lock(ctx->e);
 		got = ctx->async_head != ctx->async_tail;
-		if (got)
+		if (got) {
 			*ev = ctx->async[ctx->async_head++ & (ctx->async_cap - 1)];
+			given(ev->kind, ev->user);
+		}
 		vrb_engine_unlock(ctx->e);
 	}
 	return 0;

@@ -70,6 +70,14 @@ int vrb_hctx_get_async(struct vrb_hctx *ctx, struct vrb_hasync *ev);
 /* Queues an event (for tests and port changes). */
 void vrb_hctx_put_async(struct vrb_hctx *ctx, const struct vrb_hasync *ev);
 
+/*
+ * Set once by the face: called under the engine's lock for every event handed out, so that a
+ * destroy in another thread, which waits for acknowledgements, knows of it. kind is that of the
+ * async event, or VRB_EVENT_COMPLETION.
+ */
+#define VRB_EVENT_COMPLETION (-1)
+extern void (*vrb_hca_event_given)(int kind, void *user);
+
 /* ---- protection domain, memory */
 struct vrb_hpd {
 	struct vrb_hctx *ctx;
@@ -115,8 +123,9 @@ struct vrb_hcq {
 int vrb_hchan_create(struct vrb_hctx *ctx, struct vrb_hchan **chan);
 int vrb_hchan_destroy(struct vrb_hchan *chan); /* -EBUSY while CQs refer to it */
 int vrb_hchan_fd(const struct vrb_hchan *chan);
-/* Takes one event; blocks unless the fd is non-blocking (-EAGAIN). Returns the CQ it is for. */
-int vrb_hchan_get(struct vrb_hchan *chan, struct vrb_hcq **cq);
+/* Takes one event; blocks unless the fd is non-blocking (-EAGAIN). Returns the user pointer of the
+ * CQ it is for. */
+int vrb_hchan_get(struct vrb_hchan *chan, void **user);
 
 int vrb_hcq_create(struct vrb_hctx *ctx, uint32_t cqe, struct vrb_hchan *chan, void *user,
 		   struct vrb_hcq **cq);

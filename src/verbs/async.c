@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Asynchronous events. The count of events handed out for an object rises before the program sees
- * the event, and destroying the object waits until as many have been acknowledged
+ * Asynchronous events. The count of events handed out for an object rises under the device's lock
+ * as the event is taken, and destroying the object waits until as many have been acknowledged
  * (ibv_get_async_event(3)).
  */
 #include "verbs/verbs.h"
@@ -33,9 +33,29 @@ static enum element element_of(int kind)
 	}
 }
 
-static void give(uint32_t *count)
+static uint32_t *counter_of(int kind, void *user)
 {
-	__atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+	if (kind == VRB_EVENT_COMPLETION)
+		return &((struct vv_cq *)user)->comp_events_given;
+	switch (element_of(kind)) {
+	case ELEMENT_CQ:
+		return &((struct vv_cq *)user)->async_events_given;
+	case ELEMENT_QP:
+		return &((struct vv_qp *)user)->async_events_given;
+	case ELEMENT_SRQ:
+		return &((struct vv_srq *)user)->async_events_given;
+	case ELEMENT_PORT:
+	default:
+		return NULL;
+	}
+}
+
+void vv_event_given(int kind, void *user)
+{
+	uint32_t *count = counter_of(kind, user);
+
+	if (count)
+		__atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
 }
 
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
@@ -51,15 +71,12 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 	switch (element_of(ev.kind)) {
 	case ELEMENT_CQ:
 		event->element.cq = &((struct vv_cq *)ev.user)->cq;
-		give(&((struct vv_cq *)ev.user)->async_events_given);
 		break;
 	case ELEMENT_QP:
 		event->element.qp = &((struct vv_qp *)ev.user)->qp;
-		give(&((struct vv_qp *)ev.user)->async_events_given);
 		break;
 	case ELEMENT_SRQ:
 		event->element.srq = &((struct vv_srq *)ev.user)->srq;
-		give(&((struct vv_srq *)ev.user)->async_events_given);
 		break;
 	case ELEMENT_PORT:
 		event->element.port_num = (int)ev.port;

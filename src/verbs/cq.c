@@ -147,18 +147,15 @@ int ibv_destroy_cq(struct ibv_cq *cq)
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
-	struct vrb_hcq *h;
-	struct vv_cq *c;
-	int err = vrb_hchan_get(vv_channel(channel)->h, &h);
+	void *user;
+	int err = vrb_hchan_get(vv_channel(channel)->h, &user);
 
 	if (err) {
 		errno = -err;
 		return -1;
 	}
-	c = h->user;
-	__atomic_fetch_add(&c->comp_events_given, 1, __ATOMIC_RELAXED);
-	*cq = &c->cq;
-	*cq_context = c->cq.cq_context;
+	*cq = &((struct vv_cq *)user)->cq;
+	*cq_context = (*cq)->cq_context;
 	return 0;
 }
 

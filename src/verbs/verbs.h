@@ -210,7 +210,10 @@ struct vv_cq *vv_cq_make(struct ibv_context *ctx, const struct vv_cq_ask *ask);
 extern const struct vrb_rules_limits vv_limits;
 void vv_rules_port(const struct vrb_hdev *dev, struct vrb_rules_port *port);
 
-/* ---- async.c: waits until the program has acknowledged all that was handed out, as the manual of
+/* ---- async.c: the device's hook that counts events handed out (hca.h) */
+void vv_event_given(int kind, void *user);
+
+/* Waits until the program has acknowledged all that was handed out, as the manual of
  * every destroy call promises */
 struct vv_ack_wait {
 	pthread_mutex_t *mutex;
