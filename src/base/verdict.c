@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The verdict table as data, and its sentences with values filled in. A placeholder is {d} or {dx}
- * with d from 0 to 5; anything else in braces is copied as it stands, so a faulty row shows itself
- * in the text instead of reading beyond the values.
+ * The verdict table as data, and its sentences with values filled in. A placeholder is {d}, or {dk}
+ * with d from 0 to 5 and k the kind; anything else in braces is copied as it stands, so a faulty
+ * row shows itself in the text instead of reading beyond the values.
  */
 #include "base/verdict.h"
 
+#include "base/names.h"
 #include "base/text.h"
 
 #define N_VALUES (sizeof(((struct vrb_report *)0)->val) / sizeof(uint64_t))
@@ -27,16 +28,29 @@ const struct vrb_verdict_info *vrb_verdict_info(enum vrb_verdict v)
 	return (unsigned)v < VRB_N_VERDICTS ? &table[v] : &unknown;
 }
 
-/* The length of the placeholder at s, or 0; its value and base through the pointers. */
-static size_t placeholder(const char *s, size_t *index, bool *hex)
+/* The length of the placeholder at s, or 0; its value and kind (0: decimal) through the pointers.
+ */
+static size_t placeholder(const char *s, size_t *index, char *kind)
 {
 	if (s[0] != '{' || s[1] < '0' || s[1] >= (char)('0' + N_VALUES))
 		return 0;
 	*index = (size_t)(s[1] - '0');
-	*hex = s[2] == 'x';
-	if (s[*hex ? 3 : 2] != '}')
-		return 0;
-	return *hex ? 4 : 3;
+	*kind = s[2] == '}' ? '\0' : s[2];
+	if (!*kind)
+		return 3;
+	return s[2] && s[3] == '}' ? 4 : 0;
+}
+
+/* False: no such kind. */
+static bool put_value(struct vrb_text *t, char kind, uint64_t v)
+{
+	if (kind == 'x')
+		vrb_text_hex(t, v, 1);
+	else if (!kind)
+		vrb_text_dec(t, v);
+	else
+		return vrb_name_put(t, kind, v);
+	return true;
 }
 
 size_t vrb_verdict_format(char *out, size_t size, const struct vrb_report *r)
@@ -47,16 +61,13 @@ size_t vrb_verdict_format(char *out, size_t size, const struct vrb_report *r)
 	vrb_text_init(&t, out, size);
 	while (*s) {
 		size_t index, skip;
-		bool hex;
+		char kind;
 
-		skip = placeholder(s, &index, &hex);
-		if (!skip)
-			vrb_text_char(&t, *s++);
-		else if (hex)
-			vrb_text_hex(&t, r->val[index], 1);
+		skip = placeholder(s, &index, &kind);
+		if (skip && put_value(&t, kind, r->val[index]))
+			s += skip;
 		else
-			vrb_text_dec(&t, r->val[index]);
-		s += skip;
+			vrb_text_char(&t, *s++);
 	}
 	return t.len;
 }

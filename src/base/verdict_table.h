@@ -17,26 +17,26 @@
 
 /* ---- post_send, post_recv: immediate errno (src/rules/post.c) */
 #define VRB_VERDICTS_POST(X) \
-	X(POST_STATE, "post_state", CALL, "a post in QP state {0}: sending needs RTS (or SQD), receiving needs INIT or later", "IBA 10.3.1", "call ibv_modify_qp through INIT, RTR and RTS before posting") /* state */ \
+	X(POST_STATE, "post_state", CALL, "a post in QP state {0s}: sending needs RTS (or SQD), receiving needs INIT or later", "IBA 10.3.1", "call ibv_modify_qp through INIT, RTR and RTS before posting") /* state */ \
 	X(POST_SQ_FULL, "post_sq_full", CALL, "the send queue is full: {0} of {1} entries are taken", "IBA C10-96", "poll the send CQ: an entry is free again when its completion, or that of a later one, has been polled") /* used, cap */ \
 	X(POST_SQ_DEAD_END, "post_sq_dead_end", CALL, "the send queue is full: {0} of {1} entries are taken and none of them is signaled, so no completion will ever free one", "IBA 10.7.3.1", "set IBV_SEND_SIGNALED on at least one work request per queue length, or create the QP with sq_sig_all") /* used, cap */ \
 	X(POST_RQ_FULL, "post_rq_full", CALL, "the receive queue is full: {0} of {1} entries are taken", "IBA C10-96", "ask for a larger max_recv_wr or post fewer receives ahead") /* used, cap */ \
 	X(POST_NUM_SGE, "post_num_sge", CALL, "num_sge is {0}, the queue was granted {1}", "IBA 11.4.1", "ask for more in cap.max_send_sge / max_recv_sge at ibv_create_qp, or split the list") /* asked, granted */ \
 	X(POST_INLINE_LEN, "post_inline_len", CALL, "{0} bytes inline, the QP was granted max_inline_data {1}", "ibv_post_send(3)", "ask for more in cap.max_inline_data at ibv_create_qp, or post without IBV_SEND_INLINE") /* asked, granted */ \
-	X(POST_INLINE_OPCODE, "post_inline_opcode", CALL, "IBV_SEND_INLINE with opcode {0}, which fetches data", "ibv_post_send(3)", "inline works for SEND and RDMA WRITE only") /* opcode */ \
-	X(POST_OPCODE, "post_opcode", CALL, "opcode {0} is not possible on a QP of type {1}", "IBA table 38", "UD sends only; UC has no READ and no atomics") /* opcode, qp type */ \
+	X(POST_INLINE_OPCODE, "post_inline_opcode", CALL, "IBV_SEND_INLINE with opcode {0o}, which fetches data", "ibv_post_send(3)", "inline works for SEND and RDMA WRITE only") /* opcode */ \
+	X(POST_OPCODE, "post_opcode", CALL, "opcode {0o} is not possible on a QP of type {1t}", "IBA table 38", "UD sends only; UC has no READ and no atomics") /* opcode, qp type */ \
 	X(POST_LENGTH, "post_length", CALL, "a message of {0} bytes; the largest is {1}", "IBA C9-2", "split the message; a UD message must fit the port's MTU") /* len, limit */ \
 	X(POST_AH, "post_ah", CALL, "a UD send without a usable address handle", "IBA 11.4.1.1", "set wr.ud.ah to a handle made by ibv_create_ah on the QP's PD") /* - */ \
 	X(POST_ON_SRQ, "post_on_srq", CALL, "ibv_post_recv on a QP that takes its receives from an SRQ", "IBA C10-27.1", "use ibv_post_srq_recv") /* - */ \
-	X(POST_MW_BIND, "post_mw_bind", CALL, "a memory window bind that cannot be made: {0}", "IBA 10.6.7", "window, region and QP share one PD; the region needs IBV_ACCESS_MW_BIND") /* reason code */ \
+	X(POST_MW_BIND, "post_mw_bind", CALL, "a memory window bind that cannot be made: {0w}", "IBA 10.6.7", "window, region and QP share one PD; the region needs IBV_ACCESS_MW_BIND") /* reason code */ \
 	X(POST_DEVICE_GONE, "post_device_gone", CALL, "an object of the parent process used in a forked child", "ibv_fork_init(3)", "open the device anew in the child") /* - */
 
 /* ---- ibv_modify_qp (src/rules/modify.c) */
 #define VRB_VERDICTS_MODIFY(X) \
-	X(MODIFY_TRANSITION, "modify_transition", CALL, "no transition from state {0} to state {1}", "IBA 10.3.1", "the way is RESET, INIT, RTR, RTS; to RESET and to ERR from everywhere") /* from, to */ \
-	X(MODIFY_MISSING, "modify_missing", CALL, "state {0} to {1}: required attributes missing, mask bits {2x}", "IBA table 91", "set them and their bits in attr_mask") /* from, to, missing bits */ \
-	X(MODIFY_SURPLUS, "modify_surplus", CALL, "state {0} to {1}: attributes that are not allowed here, mask bits {2x}", "IBA table 91", "clear these bits in attr_mask") /* from, to, surplus bits */ \
-	X(MODIFY_CUR_STATE, "modify_cur_state", CALL, "cur_qp_state is {0} but the QP is in state {1}", "IBA 11.2.5.2", "set cur_qp_state to the state the QP is in, or leave IBV_QP_CUR_STATE out") /* given, real */ \
+	X(MODIFY_TRANSITION, "modify_transition", CALL, "no transition from state {0s} to state {1s}", "IBA 10.3.1", "the way is RESET, INIT, RTR, RTS; to RESET and to ERR from everywhere") /* from, to */ \
+	X(MODIFY_MISSING, "modify_missing", CALL, "state {0s} to {1s}: required attributes are missing: {2m}", "IBA table 91", "set them and their bits in attr_mask") /* from, to, missing bits */ \
+	X(MODIFY_SURPLUS, "modify_surplus", CALL, "state {0s} to {1s}: attributes that are not allowed here: {2m}", "IBA table 91", "clear these bits in attr_mask") /* from, to, surplus bits */ \
+	X(MODIFY_CUR_STATE, "modify_cur_state", CALL, "cur_qp_state is {0s} but the QP is in state {1s}", "IBA 11.2.5.2", "set cur_qp_state to the state the QP is in, or leave IBV_QP_CUR_STATE out") /* given, real */ \
 	X(MODIFY_NO_GRH, "modify_no_grh", CALL, "ah_attr.is_global is 0 on a port with Ethernet link layer: sgid_index and dgid are missing", "RoCEv2 A17.4.3", "set is_global = 1, grh.sgid_index, grh.dgid and grh.hop_limit") /* - */ \
 	X(MODIFY_SGID_INDEX, "modify_sgid_index", CALL, "sgid_index {0} is empty or out of range; the table has {1} entries", "IBA 11.2.5.2", "list the GIDs with `verbena devinfo`; index 0 is always usable here") /* index, n */ \
 	X(MODIFY_DGID, "modify_dgid", CALL, "the destination GID is not a usable unicast address", "RoCEv2 A17.4.5", "take the GID the peer got from ibv_query_gid; it must be of the same IP version as the GID at sgid_index") /* - */ \
@@ -55,17 +55,17 @@
 
 /* ---- creating, registering, destroying (src/rules/object.c and the faces) */
 #define VRB_VERDICTS_OBJECT(X) \
-	X(CREATE_LIMIT, "create_limit", CALL, "attribute {1} of {2}: asked {0}, the limit is {3}", "ibv_query_device(3)", "ask for no more than ibv_query_device reports") /* asked, attribute id, object id, limit */ \
-	X(CREATE_QP_TYPE, "create_qp_type", CALL, "QP type {0} is not offered", "ibv_create_qp(3)", "this device has RC (2), UC (3) and UD (4)") /* type */ \
-	X(CREATE_QP_CQ, "create_qp_cq", CALL, "a QP without a {0} CQ, or with one of another context", "IBA 10.2.4.1", "set send_cq and recv_cq to CQs of the PD's context") /* 0 send 1 recv */ \
-	X(CREATE_INVALID, "create_invalid", CALL, "field {0} of the creation attributes has the value {1x}, which is not defined", "ibv_create_qp(3)", "clear the whole attribute struct before filling it in") /* field id, value */ \
+	X(CREATE_LIMIT, "create_limit", CALL, "{1a} of the {2b}: {0} asked for, the limit is {3}", "ibv_query_device(3)", "ask for no more than ibv_query_device reports") /* asked, attribute id, object id, limit */ \
+	X(CREATE_QP_TYPE, "create_qp_type", CALL, "QP type {0t} is not offered", "ibv_create_qp(3)", "this device has RC (2), UC (3) and UD (4)") /* type */ \
+	X(CREATE_QP_CQ, "create_qp_cq", CALL, "a QP without a {0q} CQ, or with one of another context", "IBA 10.2.4.1", "set send_cq and recv_cq to CQs of the PD's context") /* 0 send 1 recv */ \
+	X(CREATE_INVALID, "create_invalid", CALL, "{0a} has the value {1x}, which is not defined", "ibv_create_qp(3)", "clear the whole attribute struct before filling it in") /* field id, value */ \
 	X(REG_ACCESS, "reg_access", CALL, "access {0x}: REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE", "IBA C10-55", "add IBV_ACCESS_LOCAL_WRITE") /* access */ \
 	X(REG_ACCESS_BITS, "reg_access_bits", CALL, "access {0x} holds bits that are not defined", "ibv_reg_mr(3)", "use the IBV_ACCESS_ flags") /* access */ \
 	X(REG_RANGE, "reg_range", CALL, "address {0x} + length {1} wraps around or is not mapped as needed", "IBA 10.6.3", "register memory that exists and, with LOCAL_WRITE, can be written") /* addr, len */ \
-	X(BUSY, "busy", CALL, "the {0} is still used by {1} objects", "IBA 11.2.1.4", "destroy QPs, SRQs, CQs, MRs and windows before what they were made on") /* object id, n */ \
+	X(BUSY, "busy", CALL, "the {0b} is still used by {1} objects", "IBA 11.2.1.4", "destroy QPs, SRQs, CQs, MRs and windows before what they were made on") /* object id, n */ \
 	X(CQ_TOO_SMALL, "cq_too_small", CALL, "a CQ of {0} entries cannot shrink below the {1} completions it holds", "IBA 11.2.6.3", "poll it first") /* asked, held */ \
-	X(UNSUPPORTED, "unsupported", CALL, "verb {0} is not offered by this device", "ibv_query_device(3)", "test the device capability before using an optional verb") /* verb id */ \
-	X(MCAST_ATTACH, "mcast_attach", CALL, "a QP of type {0} cannot be attached to this GID: only UD QPs join, and only multicast groups", "IBA 10.5.2", "use a UD QP and a GID in ff00::/8 or ::ffff:224.0.0.0/100") /* qp type */
+	X(UNSUPPORTED, "unsupported", CALL, "{0v} is not offered by this device", "ibv_query_device(3)", "test the device capability before using an optional verb") /* verb id */ \
+	X(MCAST_ATTACH, "mcast_attach", CALL, "a QP of type {0t} cannot be attached to this GID: only UD QPs join, and only multicast groups", "IBA 10.5.2", "use a UD QP and a GID in ff00::/8 or ::ffff:224.0.0.0/100") /* qp type */
 
 /* ---- a work request fails when it is processed (src/core) */
 #define VRB_VERDICTS_LOCAL(X) \
@@ -108,9 +108,9 @@
 	X(RECV_INVALIDATE, "recv_invalidate", NAK, "SEND with Invalidate: key {0x} cannot be invalidated", "IBA C9-97", "send the rkey of a bound type 2 window of the target QP") /* key */ \
 	X(DROP_DUPLICATE, "drop_duplicate", DROP, "a duplicate request, PSN {0x}", "IBA C9-105", "normal after a retransmission") /* psn */ \
 	X(DROP_PSN_AHEAD, "drop_psn_ahead", DROP, "PSN {0x} while {1x} is awaited; the NAK has been sent", "IBA C9-57", "normal after a loss") /* psn, epsn */ \
-	X(DROP_STATE, "drop_state", DROP, "a packet for a QP in state {0}", "IBA 10.3.1", "the QP must be in RTR before the peer sends") /* state */ \
+	X(DROP_STATE, "drop_state", DROP, "a packet for a QP in state {0s}", "IBA 10.3.1", "the QP must be in RTR before the peer sends") /* state */ \
 	X(DROP_NO_QP, "drop_no_qp", DROP, "a packet for QP {0x}, which does not exist", "IBA C9-9", "check dest_qp_num at the peer") /* qpn */ \
-	X(DROP_TRANSPORT, "drop_transport", DROP, "opcode {0x} does not fit a QP of type {1}", "IBA C9-9", "both ends must use the same QP type") /* op, type */ \
+	X(DROP_TRANSPORT, "drop_transport", DROP, "opcode {0x} does not fit a QP of type {1t}", "IBA C9-9", "both ends must use the same QP type") /* op, type */ \
 	X(DROP_PKEY, "drop_pkey", DROP, "P_Key {0x} does not match {1x}", "IBA C9-42", "both ends must use the same partition") /* got, want */ \
 	X(DROP_QKEY, "drop_qkey", DROP, "Q_Key {0x} does not match {1x}", "IBA C9-48", "the sender's wr.ud.remote_qkey must be the receiver's qkey") /* got, want */ \
 	X(DROP_NO_RECV, "drop_no_recv", DROP, "an unreliable message of {0} bytes arrived and no receive was posted", "IBA C9-177", "post more receives; UC and UD do not wait") /* len */ \

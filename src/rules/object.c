@@ -19,42 +19,6 @@ static enum vrb_verdict limit(struct vrb_report *r, uint64_t asked, uint32_t att
 	return VRB_V_CREATE_LIMIT;
 }
 
-const char *vrb_rules_object_name(uint32_t object)
-{
-	static const char *const name[VRB_N_OBJECTS] = {
-		"context",	    "protection domain",    "memory region",
-		"memory window",    "address handle",	    "completion channel",
-		"completion queue", "shared receive queue", "queue pair",
-	};
-
-	return object < VRB_N_OBJECTS ? name[object] : "object";
-}
-
-const char *vrb_rules_attr_name(uint32_t attr)
-{
-	static const char *const name[VRB_N_OBJ_ATTRS] = {
-		"cap.max_send_wr",
-		"cap.max_recv_wr",
-		"cap.max_send_sge",
-		"cap.max_recv_sge",
-		"cap.max_inline_data",
-		"cqe",
-		"comp_vector",
-		"max_wr",
-		"max_sge",
-		"srq_limit",
-		"comp_mask",
-		"create_flags",
-		"send_ops_flags",
-		"wc_flags",
-		"srq_type",
-		"type",
-		"attr_mask",
-	};
-
-	return attr < VRB_N_OBJ_ATTRS ? name[attr] : "attribute";
-}
-
 enum vrb_verdict vrb_rules_create_qp(const struct vrb_rules_qp *q, const struct vrb_rules_limits *l,
 				     struct vrb_report *r)
 {

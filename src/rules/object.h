@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a legal creation or registration is: limits of the device, access flags, defined values.
- * Pure functions over plain values. Numbers of objects and attributes in reports are those of the
- * enums below; their names are in vrb_rules_object_name and vrb_rules_attr_name.
+ * Pure functions over plain values. Numbers of objects, attributes and verbs in reports are those
+ * of the enums below; base/names.c has their names in the same order.
  */
 #ifndef VRB_RULES_OBJECT_H
 #define VRB_RULES_OBJECT_H
@@ -43,9 +43,6 @@ enum vrb_obj_attr {
 	VRB_OA_ATTR_MASK,
 	VRB_N_OBJ_ATTRS
 };
-
-const char *vrb_rules_object_name(uint32_t object);
-const char *vrb_rules_attr_name(uint32_t attr);
 
 /* Verbs that this device does not offer, for the verdict UNSUPPORTED. */
 enum vrb_verb {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rules/object.c: each limit at its edge, and every verdict of the OBJECT section reached. */
+#include "base/names.h"
 #include "rules/object.h"
+#include "rules/post.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -166,17 +168,52 @@ static void others(void **state)
 	assert_int_equal(r.val[0], VRB_OA_COMP_MASK);
 	assert_int_equal(r.val[1], 8);
 	assert_int_equal(vrb_rules_unsupported(VRB_VERB_XRC, &r), VRB_V_UNSUPPORTED);
-	for (uint32_t i = 0; i <= VRB_N_OBJECTS; i++)
-		assert_non_null(vrb_rules_object_name(i));
-	for (uint32_t i = 0; i <= VRB_N_OBJ_ATTRS; i++)
-		assert_non_null(vrb_rules_attr_name(i));
+}
+
+static void is_named(char kind, uint32_t v, const char *want)
+{
+	struct vrb_text t;
+	char text[128];
+
+	vrb_text_init(&t, text, sizeof(text));
+	assert_true(vrb_name_put(&t, kind, v));
+	assert_string_equal(text, want);
+}
+
+/* The tables of base/names.c end where our enums end. */
+static void names(void **state)
+{
+	(void)state;
+	is_named('b', VRB_OBJ_CONTEXT, "context");
+	is_named('b', VRB_OBJ_CHANNEL, "completion channel");
+	is_named('b', VRB_OBJ_QP, "queue pair");
+	is_named('b', VRB_N_OBJECTS, "9");
+	is_named('a', VRB_OA_MAX_SEND_WR, "cap.max_send_wr");
+	is_named('a', VRB_OA_MAX_WR, "max_wr");
+	is_named('a', VRB_OA_ATTR_MASK, "attr_mask");
+	is_named('a', VRB_N_OBJ_ATTRS, "17");
+	is_named('v', VRB_VERB_IMPORT_DEVICE, "ibv_import_device");
+	is_named('v', VRB_VERB_XRC, "XRC");
+	is_named('v', VRB_VERB_OTHER + 1, "8");
+	is_named('s', VRB_QPS_RESET, "RESET");
+	is_named('s', VRB_QPS_ERR, "ERR");
+	is_named('s', 255, "255");
+	is_named('t', VRB_QPT_UD, "UD");
+	is_named('o', 9, "SEND_WITH_INV");
+	is_named('w', VRB_MW_BIND_ZERO_BASED, "the region is zero-based");
+	is_named('q', 1, "receive");
+	is_named('m', VRB_QPA_AV | VRB_QPA_RATE_LIMIT, "IBV_QP_AV | IBV_QP_RATE_LIMIT");
+	is_named('m', 1u << 24, "0x1000000");
+	is_named('m', VRB_QPA_DEST_QPN | 1u << 24, "IBV_QP_DEST_QPN | 0x1000000");
+	is_named('m', 0, "0x0");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(qp),  cmocka_unit_test(qp_caps), cmocka_unit_test(cq),
-		cmocka_unit_test(srq), cmocka_unit_test(mr),	  cmocka_unit_test(others),
+		cmocka_unit_test(qp),	 cmocka_unit_test(qp_caps), cmocka_unit_test(cq),
+		cmocka_unit_test(srq),	 cmocka_unit_test(mr),	    cmocka_unit_test(others),
+		cmocka_unit_test(names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
