@@ -5,7 +5,7 @@
  * them sees `foreign` and does nothing; its descriptors are closed so that peers notice when the
  * parent ends.
  */
-#include "hca/engine.h"
+#include "hca/direct.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -58,11 +58,13 @@ static void after_fork_child(void)
 		close_fd(&e->bell_fd);
 		close_fd(&e->bell_mem_fd);
 		close_fd(&e->stats_fd);
+		close_fd(&e->export_fd);
 		for (uint32_t i = 1; i <= VRB_SLOTS; i++) {
 			if (!e->peer[i])
 				continue;
 			close_fd(&e->peer[i]->tx_sock);
 			close_fd(&e->peer[i]->rx_sock);
+			close_fd(&e->peer[i]->mem_fd);
 			if (!e->peer[i]->self)
 				close_fd(&e->peer[i]->bell_fd);
 		}
@@ -96,10 +98,11 @@ static void destroy(struct vrb_engine *e)
 	close_fd(&e->bell_fd);
 	close_fd(&e->bell_mem_fd);
 	vrb_stats_close(e);
+	vrb_keys_close(e);
+	vrb_export_close(e);
 	if (e->bell)
 		munmap(e->bell, 4096);
 	free(e->qp);
-	free(e->keys.ent);
 	free(e);
 }
 
@@ -113,7 +116,7 @@ static int create(struct vrb_engine **out)
 	if (!e)
 		return -ENOMEM;
 	memset(e, 0, sizeof(*e));
-	e->listen_fd = e->epoll_fd = e->bell_fd = e->bell_mem_fd = e->stats_fd = -1;
+	e->listen_fd = e->epoll_fd = e->bell_fd = e->bell_mem_fd = e->stats_fd = e->export_fd = -1;
 	vrb_list_init(&e->active);
 	vrb_list_init(&e->acks);
 	vrb_list_init(&e->timers);
@@ -127,7 +130,9 @@ static int create(struct vrb_engine **out)
 	 * soon. */
 	e->qp_cursor = (uint32_t)(seed >> 32) & VRB_QPN_INDEX_MASK;
 	vrb_keytab_init(&e->keys, seed);
-	err = e->qp ? vrb_meet_open(e) : -ENOMEM;
+	err = e->qp ? vrb_export_open(e) : -ENOMEM;
+	if (!err)
+		err = vrb_meet_open(e);
 	if (!err)
 		err = vrb_stats_open(e);
 	if (!err)

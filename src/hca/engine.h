@@ -36,6 +36,8 @@ struct vrb_bell {
 };
 enum { VRB_SLEEP_HELPER = 1, VRB_SLEEP_FUTEX = 2 };
 
+struct vrb_export; /* hca/direct.h */
+
 /* The channel to one other process (or to ourselves). Never freed while the engine lives: pollers
  * peek without the lock. */
 struct vrb_peer {
@@ -52,6 +54,8 @@ struct vrb_peer {
 	struct vrb_list stalled; /* queue pairs that wait for room in tx */
 	uint32_t hot_index;
 	uint64_t pid;
+	const struct vrb_export *export; /* the peer's keys and queue pairs, or NULL */
+	int mem_fd;			 /* the peer's memory */
 };
 
 struct vrb_engine {
@@ -63,8 +67,8 @@ struct vrb_engine {
 	_Atomic uint32_t n_work;  /* active or ack-owing queue pairs: a poll should take the lock */
 	_Atomic uint32_t n_drivers;	/* threads blocked in get_cq_event that drive */
 	_Atomic vrb_ns helper_wakes_at; /* when the helper looks again; VRB_NS_NEVER: deep sleep */
-	_Atomic bool helper_deep; /* the helper sleeps without a tick: `now` may be old */
-	bool one_cpu; /* all threads share one CPU: whoever spins must yield */
+	_Atomic bool helper_deep;	/* the helper sleeps without a tick: `now` may be old */
+	bool one_cpu;			/* all threads share one CPU: whoever spins must yield */
 	bool foreign;			/* we are a forked child, this engine is the parent's */
 
 	uint32_t slot;
@@ -93,6 +97,8 @@ struct vrb_engine {
 	uint32_t next_pd;
 	uint32_t prefetch;
 	struct vrb_stats_page *stats;
+	struct vrb_export *export;
+	int export_fd;
 };
 
 /* The process's engine, or NULL. */
@@ -128,7 +134,8 @@ static inline void vrb_engine_unlock(struct vrb_engine *e)
 /* clock.c: the only clock of the software HCA */
 vrb_ns vrb_clock_now(void);
 
-/* A time for deadlines: the coarse clock, which lags by less than the slack that is added. Lock held. */
+/* A time for deadlines: the coarse clock, which lags by less than the slack that is added. Lock
+ * held. */
 static inline vrb_ns vrb_engine_timer_base(struct vrb_engine *e)
 {
 	if (vrb_unlikely(atomic_load_explicit(&e->helper_deep, memory_order_relaxed)))
@@ -198,6 +205,8 @@ bool vrb_gid_is_local(const struct vrb_gid *gid);
 size_t vrb_wq_shape(struct vrb_wq *q, uint32_t cap, uint32_t max_sge, uint32_t entry_bytes);
 uint32_t vrb_rwqe_bytes(uint32_t max_sge);
 
+/* mem.c: gives the key table's memory back */
+void vrb_keys_close(struct vrb_engine *e);
 /* mem.c: copy in ascending order with the last byte last */
 void vrb_place_copy(void *dst, const void *src, size_t len);
 

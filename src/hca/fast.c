@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The straight line of a small SEND between two processes: no effects, no header values, no clock. Whatever core/qp_fast.h
- * does not take is left in place for the full step (progress.c); order on the ring keeps the two in order.
+ * The straight line of a small SEND between two processes: no effects, no header values, no clock.
+ * Whatever core/qp_fast.h does not take is left in place for the full step (progress.c); order on
+ * the ring keeps the two in order.
  */
 #include "hca/data.h"
+#include "hca/direct.h"
 
 #include "core/qp_fast.h"
 #include "hca/fast.h"
@@ -52,7 +54,8 @@ bool vrb_hqp_fast_post(struct vrb_hqp *q, struct vrb_swqe *w)
 	uint8_t flags = VRB_SHM_ACKREQ;
 	const void *src;
 
-	if (vrb_unlikely(!p || !p->tx_open || q->on_active || !vrb_shm_line_room(&p->tx)))
+	if (vrb_unlikely(!p || !p->tx_open || q->on_active || q->direct_n ||
+			 !vrb_shm_line_room(&p->tx)))
 		return false;
 	if (w->len > VRB_SHM_BODY) {
 		at = vrb_shm_data_alloc(&p->tx, w->len, &end);
@@ -83,9 +86,10 @@ bool vrb_hqp_fast_post(struct vrb_hqp *q, struct vrb_swqe *w)
 		p->tx.data_head = end;
 	}
 	/* pairs with the acquire in vrb_shm_peek and take_line */
-	atomic_store_explicit(&l->word,
-			      vrb_shm_word(p->tx.head, OP_SEND_ONLY, (uint16_t)c->dqpn, w->first, flags),
-			      memory_order_release);
+	atomic_store_explicit(
+		&l->word,
+		vrb_shm_word(p->tx.head, OP_SEND_ONLY, (uint16_t)c->dqpn, w->first, flags),
+		memory_order_release);
 	p->tx.head++;
 	vrb_engine_pushed(e, p);
 	q->stats->tx_packets++;
@@ -95,7 +99,8 @@ bool vrb_hqp_fast_post(struct vrb_hqp *q, struct vrb_swqe *w)
 	return true;
 }
 
-/* The payload of a line by reference, bounded as in link/shm.c; NULL sends the frame to the full step. */
+/* The payload of a line by reference, bounded as in link/shm.c; NULL sends the frame to the full
+ * step. */
 static inline const uint8_t *data_of(const struct vrb_shm_rx *rx, const struct vrb_shm_line *l,
 				     uint32_t *len, uint32_t *end)
 {
@@ -166,8 +171,9 @@ bool vrb_engine_fast_drain(struct vrb_engine *e)
 		struct vrb_peer *p = atomic_load_explicit(&e->hot[i], memory_order_relaxed);
 
 		for (uint32_t k = 0; k < VRB_TURN_FRAMES; k++) {
-			uint64_t w = atomic_load_explicit(&p->rx.m.line[p->rx.tail % VRB_SHM_LINES].word,
-							  memory_order_acquire);
+			uint64_t w =
+				atomic_load_explicit(&p->rx.m.line[p->rx.tail % VRB_SHM_LINES].word,
+						     memory_order_acquire);
 
 			if ((uint8_t)w != vrb_shm_lap(p->rx.tail))
 				break;

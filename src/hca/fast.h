@@ -5,7 +5,8 @@
 
 #include "hca/engine.h"
 
-/* The entry at sq.tail, filled and not yet posted: true when it has been posted and its frame pushed. The bell is the caller's. */
+/* The entry at sq.tail, filled and not yet posted: true when it has been posted and its frame
+ * pushed. The bell is the caller's. */
 bool vrb_hqp_fast_post(struct vrb_hqp *q, struct vrb_swqe *w);
 
 /* Takes plain SENDs from all rings; false when something is left for a full turn. */

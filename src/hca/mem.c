@@ -5,7 +5,7 @@
  * found by a fault later. Removing a key happens under the engine's lock, and so does every access
  * through it: after dereg returned there is none.
  */
-#include "hca/engine.h"
+#include "hca/direct.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -97,22 +97,39 @@ static int touch(uint64_t addr, uint64_t len, bool write)
 	return 0;
 }
 
-/* At least n free entries; may allocate, so only at registration. Lock held. */
+/*
+ * At least n free entries; may allocate, so only at registration. The table lies in the exported
+ * memory until it outgrows it. Lock held.
+ */
 static int need_keys(struct vrb_engine *e, uint32_t n)
 {
 	uint32_t size = e->keys.n ? e->keys.n * 2 : KEYS_FIRST;
-	struct vrb_key *ent;
+	struct vrb_key *ent = e->export->key;
 
 	if (e->keys.n_free >= n)
 		return 0;
-	if (size > VRB_KEYTAB_MAX || !(ent = malloc(size * sizeof(*ent))))
+	if (size > VRB_KEYTAB_MAX)
 		return -ENOMEM;
-	memset(ent, 0, size * sizeof(*ent));
-	if (e->keys.n)
+	if (size > VRB_EXPORT_KEYS) {
+		ent = malloc(size * sizeof(*ent));
+		if (!ent)
+			return -ENOMEM;
 		memcpy(ent, e->keys.ent, e->keys.n * sizeof(*ent));
-	free(e->keys.ent);
+		vrb_keys_close(e);
+		vrb_keytab_grow(&e->keys, ent, size);
+		return 0;
+	}
 	vrb_keytab_grow(&e->keys, ent, size);
+	atomic_store_explicit(&e->export->n_keys, size, memory_order_release);
 	return 0;
+}
+
+void vrb_keys_close(struct vrb_engine *e)
+{
+	if (e->export && e->keys.ent == e->export->key)
+		atomic_store_explicit(&e->export->n_keys, 0, memory_order_release);
+	else
+		free(e->keys.ent);
 }
 
 static int add_keys(struct vrb_hmr *mr)
@@ -171,6 +188,8 @@ int vrb_hmr_dereg(struct vrb_hmr *mr)
 	if (!e->foreign) {
 		vrb_engine_lock(e);
 		ok = vrb_mr_del(&e->keys, mr->lkey);
+		if (ok)
+			vrb_direct_wait(e);
 		vrb_engine_unlock(e);
 		if (!ok)
 			return -EBUSY;

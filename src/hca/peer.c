@@ -7,7 +7,7 @@
  * when it does. End of file on either connection means that the process ended or called exec: what
  * it had sent is still handled, then its queue pairs end with RETRY_EXC.
  */
-#include "hca/engine.h"
+#include "hca/direct.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define HELLO_FDS     3
+#define HELLO_FDS     4 /* ring, bell memory, bell event, export */
+#define WELCOME_FDS   3 /* bell memory, bell event, export */
 #define CONNECT_TRIES 50
 
 static socklen_t slot_name(struct sockaddr_un *sa, uint32_t slot)
@@ -194,7 +195,7 @@ static struct vrb_peer *peer_of_slot(struct vrb_engine *e, uint32_t slot)
 	memset(p, 0, sizeof(*p));
 	p->slot = (uint8_t)slot;
 	p->self = slot == e->slot;
-	p->tx_sock = p->rx_sock = p->bell_fd = -1;
+	p->tx_sock = p->rx_sock = p->bell_fd = p->mem_fd = -1;
 	vrb_list_init(&p->qps);
 	vrb_list_init(&p->stalled);
 	e->peer[slot] = p;
@@ -325,7 +326,8 @@ struct vrb_peer *vrb_peer_get(struct vrb_engine *e, uint32_t slot)
 	}
 	fds[1] = e->bell_mem_fd;
 	fds[2] = e->bell_fd;
-	if (send_hello(sock, VRB_MEET_RING, e->slot, fds, 3)) {
+	fds[3] = e->export_fd;
+	if (send_hello(sock, VRB_MEET_RING, e->slot, fds, 4)) {
 		close(fds[0]);
 		close(sock);
 		return NULL;
@@ -343,16 +345,44 @@ void vrb_peer_all(struct vrb_engine *e)
 		vrb_peer_get(e, slot);
 }
 
+/* The receiver's welcome brings its bell. */
+static void on_welcome(struct vrb_peer *p, int fd, const struct vrb_meet_hello *h, int *fds)
+{
+	if (!p->pid)
+		p->pid = h->pid;
+	set_bell(p, fds[0], fds[1]);
+	vrb_direct_attach(p, fds[2], fd);
+	fds[0] = fds[1] = -1;
+}
+
+/*
+ * We pushed a frame and have no bell yet. A receiver that has not attached finds the frame when it
+ * does; one that has sent its welcome first.
+ */
+static void read_welcome(struct vrb_peer *p)
+{
+	struct vrb_meet_hello h;
+	int fds[HELLO_FDS] = {-1, -1, -1, -1}, n;
+
+	if (!atomic_load_explicit(&p->tx.m.ctl->attached, memory_order_seq_cst) || p->tx_sock < 0)
+		return;
+	n = recv_hello(p->tx_sock, &h, fds);
+	if (n == WELCOME_FDS)
+		on_welcome(p, p->tx_sock, &h, fds);
+	for (int i = 0; i < HELLO_FDS; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
 void vrb_peer_wake(struct vrb_peer *p)
 {
 	uint64_t one = 1;
 	uint32_t s;
 
-	if (!p->bell) {
-		if (p->tx_sock >= 0)
-			(void)!send(p->tx_sock, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (vrb_unlikely(!p->bell))
+		read_welcome(p);
+	if (vrb_unlikely(!p->bell))
 		return;
-	}
 	if (vrb_likely(!atomic_load_explicit(&p->bell->sleepers, memory_order_relaxed)))
 		return;
 	s = atomic_exchange_explicit(&p->bell->sleepers, 0, memory_order_seq_cst);
@@ -392,6 +422,7 @@ static void close_channel(struct vrb_engine *e, struct vrb_peer *p)
 	}
 	p->bell = NULL;
 	p->bell_fd = -1;
+	vrb_direct_detach(p);
 }
 
 /* The process behind p ended. */
@@ -409,6 +440,8 @@ static void peer_gone(struct vrb_engine *e, struct vrb_peer *p)
 		vrb_list_del(&q->peer_node);
 		vrb_engine_unstall(e, q);
 		q->peer = NULL;
+		q->direct_n = 0;
+		vrb_direct_update(e, q);
 		r.qpn = q->core.qpn;
 		vrb_fx_reset(&e->fx);
 		vrb_qp_on_peer_gone(&q->core, &r, &e->fx);
@@ -433,7 +466,7 @@ static struct vrb_peer *peer_of_sock(struct vrb_engine *e, int fd, bool rx)
 static bool attach_ring(struct vrb_engine *e, int sock, const struct vrb_meet_hello *h, int *fds)
 {
 	struct vrb_peer *p;
-	int mine[2] = {e->bell_mem_fd, e->bell_fd};
+	int mine[3] = {e->bell_mem_fd, e->bell_fd, e->export_fd};
 
 	if (h->slot == 0 || h->slot > VRB_SLOTS || h->slot == e->slot ||
 	    !(p = peer_of_slot(e, h->slot)))
@@ -448,12 +481,15 @@ static bool attach_ring(struct vrb_engine *e, int sock, const struct vrb_meet_he
 	fds[0] = -1;
 	set_bell(p, fds[1], fds[2]);
 	fds[1] = fds[2] = -1;
+	vrb_direct_attach(p, fds[3], sock);
 	p->pid = h->pid;
 	p->rx_sock = sock;
 	p->rx_open = true;
 	hot_add(e, p);
 	rewatch(e, VRB_EV_RX_SOCK, sock);
-	send_hello(sock, VRB_MEET_RING, e->slot, mine, 2);
+	send_hello(sock, VRB_MEET_RING, e->slot, mine, 3);
+	/* pairs with the load in read_welcome: who sees it finds the welcome in its socket */
+	atomic_store_explicit(&p->rx.m.ctl->attached, 1, memory_order_seq_cst);
 	vrb_peer_get(e, h->slot); /* our own direction, for answers */
 	return true;
 }
@@ -461,7 +497,7 @@ static bool attach_ring(struct vrb_engine *e, int sock, const struct vrb_meet_he
 static void on_accepted(struct vrb_engine *e, int fd)
 {
 	struct vrb_meet_hello h;
-	int fds[HELLO_FDS] = {-1, -1, -1}, n = recv_hello(fd, &h, fds), i;
+	int fds[HELLO_FDS] = {-1, -1, -1, -1}, n = recv_hello(fd, &h, fds), i;
 	bool keep = n == -2;
 
 	if (n == HELLO_FDS && h.type == VRB_MEET_RING)
@@ -493,7 +529,7 @@ static void on_peer_sock(struct vrb_engine *e, int fd, bool rx)
 {
 	struct vrb_peer *p = peer_of_sock(e, fd, rx);
 	struct vrb_meet_hello h;
-	int fds[HELLO_FDS] = {-1, -1, -1}, n, i;
+	int fds[HELLO_FDS] = {-1, -1, -1, -1}, n, i;
 
 	if (!p)
 		return;
@@ -502,12 +538,8 @@ static void on_peer_sock(struct vrb_engine *e, int fd, bool rx)
 		peer_gone(e, p);
 		return;
 	}
-	if (n == 2 && !rx) { /* the welcome: its bell */
-		if (!p->pid)
-			p->pid = h.pid;
-		set_bell(p, fds[0], fds[1]);
-		fds[0] = fds[1] = -1;
-	}
+	if (n == WELCOME_FDS && !rx)
+		on_welcome(p, fd, &h, fds);
 	for (i = 0; i < HELLO_FDS; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);

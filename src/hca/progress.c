@@ -6,9 +6,7 @@
  * that an answer of the application can carry them along (the peer's counterpart is in dispatch);
  * READ responses, atomics and NAKs leave at once.
  */
-#include "hca/engine.h"
-
-#include "hca/grh.h"
+#include "hca/direct.h"
 
 #define TURN_BYTES    65536u
 #define TURN_PACKETS  64u
@@ -113,6 +111,7 @@ void vrb_engine_apply(struct vrb_engine *e)
 		r.val[0] = q->core.scq->dead ? q->core.scq->cap : q->core.rcq->cap;
 		vrb_qp_fail(&q->core, &r, &e->fx);
 		apply_once(e);
+		vrb_direct_update(e, q);
 	}
 }
 
@@ -221,6 +220,7 @@ void vrb_engine_run_timers(struct vrb_engine *e, vrb_ns now)
 			vrb_qp_on_deadline(&q->core, now, &e->fx);
 			vrb_engine_apply(e);
 			vrb_engine_activate(e, q);
+			vrb_direct_update(e, q);
 		}
 		vrb_engine_timer(e, q);
 	}
@@ -242,6 +242,8 @@ static void push(struct vrb_engine *e, struct vrb_peer *p, struct vrb_hqp *q,
 		grh.traffic_class = tx->av->traffic_class;
 		grh.hop_limit = tx->av->hop_limit;
 	}
+	if (vrb_unlikely(q->direct_n) && vrb_op_has(tx->pkt.op, VRB_OPF_REQUEST))
+		vrb_direct_tell(e, q, p);
 	vrb_shm_push(&p->tx, &tx->pkt, tx->seg, ack, tx->av ? &grh : NULL);
 	vrb_engine_pushed(e, p);
 	q->stats->tx_packets++;
@@ -338,6 +340,7 @@ void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
 		vrb_engine_activate(e, q);
 	else
 		drop_active(q);
+	vrb_direct_update(e, q);
 out:
 	vrb_engine_timer(e, q);
 	count_work(e);
@@ -420,6 +423,7 @@ static void take_packet(struct vrb_engine *e, struct vrb_hqp *q, struct vrb_shm_
 	if (vrb_qp_can_send(c, now))
 		vrb_engine_activate(e, q);
 	vrb_engine_timer(e, q);
+	vrb_direct_update(e, q);
 }
 
 static void dispatch_multicast(struct vrb_engine *e, struct vrb_shm_frame *f, vrb_ns now)
@@ -472,6 +476,8 @@ static void dispatch(struct vrb_engine *e, struct vrb_peer *p, struct vrb_shm_fr
 	/* A connected queue pair hears its peer process only. */
 	if (!q || (q->core.type != VRB_QPT_UD && q->peer != p))
 		drop_frame(e, p, f);
+	else if (vrb_unlikely(f->is_direct))
+		vrb_direct_told(q, f->pkt.psn);
 	else
 		take_packet(e, q, f, now);
 }

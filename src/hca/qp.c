@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs and address handles: memory, numbers, and where the peer is. */
-#include "hca/engine.h"
+#include "hca/direct.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -129,6 +129,8 @@ int vrb_hqp_destroy(struct vrb_hqp *q)
 		vrb_engine_flush_acks(e, e->now);
 		vrb_engine_ring_bells(e);
 		vrb_engine_forget(e, q);
+		q->peer = NULL;
+		vrb_direct_update(e, q);
 		vrb_qp_fini(&q->core);
 		vrb_event_purge_async(q->ctx, q->user);
 		e->qp[q->core.qpn & VRB_QPN_INDEX_MASK] = NULL;
@@ -166,7 +168,9 @@ static void after_modify(struct vrb_hqp *q, uint8_t state)
 		vrb_engine_forget(e, q);
 		q->peer = NULL;
 		q->acks_owed = 0;
+		q->direct_n = 0;
 	}
+	vrb_direct_update(e, q);
 	if (vrb_qp_can_send(&q->core, e->now))
 		vrb_engine_activate(e, q);
 	vrb_engine_timer(e, q);

@@ -18,13 +18,14 @@ struct vrb_hqp {
 	void *user;
 	struct vrb_list peer_node, stall_node, ctx_node;
 	bool on_active, on_acks, on_timers;
+	bool direct_ok;	   /* exported as open for direct operations */
+	uint32_t direct_n; /* direct operations that the peer has not been told of */
 	uint32_t n_mcast;
 	struct vrb_gid *mcast;
 	void *mem; /* rings */
 	size_t mem_size;
 	struct vrb_hqp_init caps; /* as granted */
 	uint32_t acks_owed;	  /* messages since the last acknowledgement */
-	bool dead_end_signaled;	  /* see post accounting in the face */
 };
 
 struct vrb_hctx {

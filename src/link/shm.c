@@ -174,10 +174,11 @@ int vrb_shm_next(struct vrb_shm_rx *rx, struct vrb_shm_frame *f)
 	low = *(volatile uint32_t *)&l->ack;
 	pkt->op.v = (uint8_t)(w >> 8);
 	flags = vrb_op_flags(pkt->op);
-	if (!(flags & VRB_OPF_KNOWN))
-		return -1;
+	f->is_direct = pkt->op.v == VRB_SHM_OP_DIRECT;
 	f->index = (uint16_t)(w >> 16);
 	pkt->psn = vrb_psn((uint32_t)(w >> 32));
+	if (!(flags & VRB_OPF_KNOWN) && !f->is_direct)
+		return -1;
 	pkt->flags =
 		(wf & VRB_SHM_SE ? VRB_PKT_SE : 0) | (wf & VRB_SHM_ACKREQ ? VRB_PKT_ACKREQ : 0);
 	pkt->pad = 0;

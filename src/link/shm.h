@@ -42,6 +42,10 @@ enum { /* flags of the word */
 	       8, /* the payload lies in the data area; the body ends with its offset and length */
 };
 
+/* Not a BTH opcode: the PSN is the next one; operations before it were done directly
+ * (hca/direct.h). */
+#define VRB_SHM_OP_DIRECT 0xff
+
 struct vrb_shm_line {
 	_Atomic uint64_t word;
 	uint32_t ack;
@@ -52,8 +56,12 @@ struct vrb_shm_ctl {
 	/* written by the receiver */
 	_Alignas(64) _Atomic uint32_t lines_used; /* absolute count of lines done with */
 	_Atomic uint32_t data_used;		  /* absolute cursor of data done with */
+	_Atomic uint32_t attached;		  /* the receiver reads this ring from now on */
 	/* written by the sender, cleared by the receiver */
 	_Alignas(64) _Atomic uint32_t want_credit;
+	/* written by the sender: odd while it writes directly into the receiver's memory
+	 * (hca/direct.h) */
+	_Alignas(64) _Atomic uint32_t direct_seq;
 };
 
 struct vrb_shm_map {
@@ -82,6 +90,7 @@ struct vrb_shm_frame {
 	uint16_t index; /* destination */
 	bool has_ack;
 	struct vrb_psn ack;
+	bool is_direct;	   /* VRB_SHM_OP_DIRECT */
 	uint32_t data_end; /* absolute data cursor behind the payload, if has_data */
 	bool has_data;
 	struct vrb_gid sgid, dgid; /* UD */
@@ -115,14 +124,15 @@ static inline bool vrb_shm_peek(const struct vrb_shm_rx *rx)
 	return (uint8_t)w == vrb_shm_lap(tail);
 }
 
-/* Room for one line, looking at the receiver's progress only when the last view says full. */
+/* Room for a frame and one notice (VRB_SHM_OP_DIRECT) before it, looking at the receiver's progress
+ * only when the last view says full. */
 static inline bool vrb_shm_line_room(struct vrb_shm_tx *tx)
 {
-	if (vrb_likely(tx->head - tx->used < VRB_SHM_LINES))
+	if (vrb_likely(tx->head - tx->used < VRB_SHM_LINES - 1))
 		return true;
 	/* pairs with the release in vrb_shm_publish */
 	tx->used = atomic_load_explicit(&tx->m.ctl->lines_used, memory_order_acquire);
-	return tx->head - tx->used < VRB_SHM_LINES;
+	return tx->head - tx->used < VRB_SHM_LINES - 1;
 }
 
 /*

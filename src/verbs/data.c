@@ -8,6 +8,7 @@
 #include "verbs/verbs.h"
 
 #include "hca/data.h"
+#include "hca/direct.h"
 #include "hca/fast.h"
 #include "rules/post.h"
 #include "verbs/ret.h"
@@ -180,7 +181,8 @@ int vv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 		if (vrb_unlikely(v != VRB_OK))
 			break;
 		count_unsignaled(&q->core, vrb_hqp_swqe(q, n));
-		if (n || !vrb_hqp_fast_post(q, vrb_hqp_swqe(q, 0)))
+		if (n || (!vrb_hqp_fast_post(q, vrb_hqp_swqe(q, 0)) &&
+			  (wr->next || !vrb_direct_write(q, vrb_hqp_swqe(q, 0)))))
 			n++;
 	}
 	if (n)
