@@ -31,14 +31,14 @@ static void move_una(struct vrb_qp *qp, struct vrb_psn to, vrb_ns now)
 
 /*
  * Acknowledges the PSNs before `upto`, at most sent ones. False: a READ or atomic among them lacks
- * its data, or the QP has failed; then the response is not to be looked at any further.
+ * its data; then the response is not to be looked at any further.
  */
 static bool ack_before(struct vrb_qp *qp, struct vrb_psn upto, vrb_ns now, struct vrb_fx *fx)
 {
 	struct vrb_psn from = qp->una_psn, missing;
 	uint32_t n = vrb_psn_dist(upto, from);
 
-	while (qp->state != VRB_QPS_ERR && qp->sq_una != vrb_qp_started_end(qp)) {
+	while (qp->sq_una != vrb_qp_started_end(qp)) {
 		const struct vrb_swqe *w = vrb_qp_swqe(qp, qp->sq_una);
 		struct vrb_psn end = vrb_swqe_is_local(w) ? w->first : vrb_psn_add(w->last, 1);
 
@@ -54,8 +54,6 @@ static bool ack_before(struct vrb_qp *qp, struct vrb_psn upto, vrb_ns now, struc
 			break;
 		vrb_requester_retire(qp, fx);
 	}
-	if (qp->state == VRB_QPS_ERR)
-		return false;
 	move_una(qp, upto, now);
 	return true;
 }
@@ -142,8 +140,7 @@ static void took(struct vrb_qp *qp, const struct vrb_swqe *w, struct vrb_psn psn
 	if (vrb_psn_eq(psn, w->last)) {
 		vrb_requester_retire(qp, fx);
 		/* local operations behind it waited for it only */
-		if (qp->state != VRB_QPS_ERR)
-			(void)ack_before(qp, vrb_psn_add(psn, 1), now, fx);
+		(void)ack_before(qp, vrb_psn_add(psn, 1), now, fx);
 		return;
 	}
 	move_una(qp, vrb_psn_add(psn, 1), now);

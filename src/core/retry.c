@@ -10,9 +10,9 @@
 #define RNR_TIME_UNIT_NS 10000ull
 
 /* IBA table 45, in units of 10 us. */
-static const uint16_t rnr_time[32] = {
+static const uint32_t rnr_time[32] = {
 	/* clang-format off */
-	65535, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
+	65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
 	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 	/* clang-format on */
 };
