@@ -1,12 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Every installed program and library that links libibverbs.so.1, with all it links, binds completely against LIBRARY
-# (ldd -r resolves data and functions, as LD_BIND_NOW=1 does). Which packages are not here is printed; none at all: skip.
+# Every installed program and library that links libibverbs.so.1, with all it links, binds
+# completely against LIBRARY (ldd -r resolves data and functions, as LD_BIND_NOW=1 does). Which
+# packages are not here is printed; none at all: skip.
 # usage: bind.sh LIBRARY
 set -eu
 lib=$1
 dir=$(dirname "$lib")
 multi=/usr/lib/$(gcc -print-multiarch 2>/dev/null || echo x86_64-linux-gnu)
+py=/usr/lib/python3/dist-packages
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
@@ -14,11 +16,12 @@ trap 'rm -rf "$tmp"' EXIT
 groups="
 ibverbs-utils:/usr/bin/ibv_*
 perftest:/usr/bin/ib_*_bw,/usr/bin/ib_*_lat,/usr/bin/raw_ethernet_*
-rdmacm-utils:/usr/bin/rping,/usr/bin/ucmatose,/usr/bin/udaddy,/usr/bin/mckey,/usr/bin/cmtime,/usr/bin/rdma_*,/usr/bin/rstream,/usr/bin/riostream,/usr/bin/rcopy,/usr/bin/udpong
+rdmacm-utils:/usr/bin/rping,/usr/bin/ucmatose,/usr/bin/udaddy,/usr/bin/mckey,/usr/bin/cmtime
+rdmacm-utils2:/usr/bin/rdma_*,/usr/bin/r*stream,/usr/bin/rcopy,/usr/bin/udpong
 ucx:$multi/ucx/libuct_ib*.so*,$multi/ucx/libuct_rdmacm*.so*,/usr/bin/ucx_perftest
 libfabric:$multi/libfabric.so.1,/usr/bin/fi_info
-openmpi:$multi/openmpi/lib/openmpi3/mca_btl_openib.so,$multi/openmpi/lib/openmpi3/mca_common_verbs.so,$multi/libmca_common_verbs.so*
-pyverbs:/usr/lib/python3/dist-packages/pyverbs/*.so,/usr/lib/python3/dist-packages/pyverbs/providers/*/*.so
+openmpi:$multi/openmpi/lib/openmpi3/mca_btl_openib.so,$multi/libmca_common_verbs.so*
+pyverbs:$py/pyverbs/*.so,$py/pyverbs/providers/*/*.so
 qperf:/usr/bin/qperf
 fio:/usr/bin/fio
 qemu:$multi/qemu/*rdma*.so,/usr/bin/qemu-system-x86_64
@@ -38,7 +41,8 @@ uses_verbs() {
 check() { # one file
 	LD_LIBRARY_PATH=$dir LD_BIND_NOW=1 ldd -r "$1" > "$tmp/out" 2>&1 || true
 	# a plug-in takes other symbols from the program that loads it: only verbs' names count
-	grep -E "undefined symbol: ($names)|version .IBVERBS|verbs.* not found" "$tmp/out" > "$tmp/bad" || true
+	grep -E "undefined symbol: ($names)|version .IBVERBS|verbs.* not found" "$tmp/out" \
+		> "$tmp/bad" || true
 	[ ! -s "$tmp/bad" ]
 }
 

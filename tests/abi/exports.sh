@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The dynamic symbols that LIBRARY defines, as name, version, default or compat, kind: equal to LIST, nothing more.
+# The dynamic symbols that LIBRARY defines, as name, version, default or compat, kind: equal to
+# LIST, nothing more.
 # usage: exports.sh LIBRARY LIST
 set -eu
 tmp=$(mktemp -d)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# rdma-core's own conformance suite for pyverbs, as the distribution ships it, against LIBRARY: no test may fail; what the
-# device does not offer is skipped by the suite itself. Needs the packages rdma-core and python3-pyverbs, else skip.
+# rdma-core's own conformance suite for pyverbs, as the distribution ships it, against LIBRARY: no
+# test may fail; what the device does not offer is skipped by the suite itself. Needs the packages
+# rdma-core and python3-pyverbs, else skip.
 # usage: pyverbs.sh LIBRARY
 set -eu
 suite=/usr/share/doc/rdma-core/tests
