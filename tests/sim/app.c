@@ -17,9 +17,11 @@ void app_start(struct app *a, struct vrb_link *link[2])
 		struct sn_end *e = &a->sn.end[k];
 
 		a->cq_at[k] = 0;
+		a->notified[k] = 0;
 		e->tx_burst = a->plan.tx_burst[k];
 		e->ack_delay = a->plan.ack_delay[k];
 		e->requests_first = a->plan.requests_first[k];
+		e->fast = a->plan.fast[k];
 		if (a->plan.srq[k])
 			sn_srq(e, SN_RQ_MAX);
 		a->srq[k].n = a->srq[k].posted = a->srq[k].n_done = 0;
@@ -34,6 +36,8 @@ void app_start(struct app *a, struct vrb_link *link[2])
 	for (uint32_t i = 0; i < a->plan.n_qp; i++)
 		sn_connect(&a->sn, &a->plan.qp[i]);
 	app_make(a);
+	for (unsigned k = 0; k < 2; k++)
+		app_arm(a, k);
 }
 
 static vrb_ns pause_until(struct app *a, vrb_ns pause)

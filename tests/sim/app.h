@@ -78,6 +78,7 @@ struct app_plan {
 	vrb_ns ack_delay[2], cq_pause[2], post_pause[2], recv_pause[2];
 	uint32_t tx_burst[2];
 	bool requests_first[2], fast[2];
+	uint8_t arm[2]; /* how the receive CQ is armed: VRB_CQ_ */
 };
 
 struct app {
@@ -87,7 +88,9 @@ struct app {
 	struct app_side side[2][SN_QPS_MAX];
 	struct app_rq own_rq[2][SN_QPS_MAX], srq[2];
 	vrb_ns cq_at[2];
-	bool ending; /* all QPs are being moved to ERR */
+	uint32_t notified[2]; /* notifications seen */
+	bool awaited[2];      /* what has been polled must have fired the arm */
+	bool ending;	      /* all QPs are being moved to ERR */
 };
 
 /* Draws a plan from a seed. */
@@ -105,6 +108,7 @@ uint8_t app_byte(uint32_t id, uint32_t off);
 void app_fill(uint8_t *p, uint32_t id, uint32_t len);
 bool app_takes_receive(uint8_t op);
 bool app_poll(struct app *a); /* true when there was anything */
+void app_arm(struct app *a, unsigned k);
 void app_check_end(struct app *a);
 bool app_side_finished(const struct app *a, unsigned k, unsigned i);
 

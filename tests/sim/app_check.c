@@ -227,6 +227,7 @@ static void on_message(struct app *a, unsigned k, unsigned i, const struct vrb_w
 			'A' + (char)k, i + 1, (unsigned long long)wc->wr_id, wc->byte_len, m);
 		return;
 	}
+	a->awaited[k] |= (peer->msg[m].flags & VRB_WRF_SOLICITED) != 0;
 	s->next_in = m + 1;
 	s->n_in++;
 	spoil(r->buf, r->room);
@@ -251,12 +252,33 @@ static void on_recv_wc(struct app *a, unsigned k, const struct vrb_wc *wc)
 			i + 1, (unsigned long long)wc->wr_id, rq->n_done);
 	r->done = true;
 	rq->n_done++;
+	a->awaited[k] |= wc->status != VRB_WC_SUCCESS;
 	if (wc->status == VRB_WC_SUCCESS)
 		on_message(a, k, i, wc, r);
 	else if (wc->status != VRB_WC_WR_FLUSH_ERR ||
 		 (!a->ending && !a->side[k][i].error && !a->plan.harsh))
 		sn_fail(&a->sn, "end %c QP %u: receive %llu ends in status %u", 'A' + (char)k,
 			i + 1, (unsigned long long)wc->wr_id, wc->status);
+}
+
+void app_arm(struct app *a, unsigned k)
+{
+	a->awaited[k] = false;
+	if (a->plan.arm[k] != VRB_CQ_UNARMED)
+		vrb_cq_arm(&a->sn.end[k].rcq, a->plan.arm[k] == VRB_CQ_ARMED_SOLICITED);
+}
+
+/* IBA 11.2.6.4: an arm fires once, by the first completion of its kind. */
+static void check_notified(struct app *a, unsigned k)
+{
+	uint32_t n = a->sn.end[k].n_notified - a->notified[k];
+
+	/* duplicates may be taken for another message with the same bytes: UC and UD */
+	if (n != a->awaited[k] && a->plan.ordered)
+		sn_fail(&a->sn, "end %c: %u notifications, %u awaited", 'A' + (char)k, n,
+			a->awaited[k]);
+	a->notified[k] = a->sn.end[k].n_notified;
+	app_arm(a, k);
 }
 
 static bool poll_recv(struct app *a, unsigned k)
@@ -270,6 +292,10 @@ static bool poll_recv(struct app *a, unsigned k)
 		for (uint32_t i = 0; i < n; i++)
 			on_recv_wc(a, k, &wc[i]);
 	}
+	a->awaited[k] |= any && a->plan.arm[k] == VRB_CQ_ARMED_ANY;
+	a->awaited[k] &= a->plan.arm[k] != VRB_CQ_UNARMED;
+	if (any && !a->sn.failed)
+		check_notified(a, k);
 	return any;
 }
 

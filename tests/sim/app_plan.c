@@ -105,6 +105,8 @@ void app_plan_draw(struct app_plan *p, uint64_t seed)
 		p->tx_burst[k] = PICK(1, 2, 8, 32);
 		p->requests_first[k] = CHANCE(50);
 		p->fast[k] = CHANCE(30);
+		p->arm[k] = (uint8_t)PICK(VRB_CQ_UNARMED, VRB_CQ_UNARMED, VRB_CQ_ARMED_SOLICITED,
+					  VRB_CQ_ARMED_ANY);
 	}
 }
 

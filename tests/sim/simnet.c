@@ -144,6 +144,32 @@ static void set_grh(struct vrb_pkt *pkt, const uint8_t *ip, const struct vrb_net
 	pkt->grh = grh;
 }
 
+/* True when the straight line took the packet. */
+static bool receive_fast(struct sn_end *e, struct sn_qp *q, const struct vrb_pkt *pkt)
+{
+	uint8_t *dst;
+
+	if (pkt->op.v == (VRB_TP_RC | VRB_OP_ACK)) {
+		if ((pkt->syndrome & VRB_AETH_KIND_MASK) != VRB_AETH_ACK ||
+		    !vrb_qp_fast_ack(&q->core, pkt->psn, e->sn->now))
+			return false;
+		e->n_fast[2]++;
+		return true;
+	}
+	if (pkt->op.v != (VRB_TP_RC | VRB_OP_SEND_ONLY))
+		return false;
+	dst = vrb_qp_fast_recv(&q->core, pkt->psn.v, pkt->len);
+	if (!dst)
+		return false;
+	if (!may_write(e, dst, pkt->len))
+		sn_fail(e->sn, "the straight line writes outside the slots");
+	else
+		memcpy(dst, pkt->payload, pkt->len);
+	vrb_qp_fast_recv_done(&q->core, pkt->len, pkt->flags & VRB_PKT_ACKREQ);
+	e->n_fast[1]++;
+	return true;
+}
+
 static void on_frame(struct sn_end *e, const struct vrb_link_rx *rx)
 {
 	uint8_t grh[VRB_GRH_LEN];
@@ -171,6 +197,8 @@ static void on_frame(struct sn_end *e, const struct vrb_link_rx *rx)
 		sn_fail(e->sn, "a good packet for nobody");
 		return;
 	}
+	if (e->fast && receive_fast(e, q, &pkt))
+		return;
 	set_grh(&pkt, rx->bytes, &net, grh);
 	vrb_qp_on_packet(&q->core, &pkt, e->sn->now, &e->sn->fx);
 	run_effects(e);
@@ -231,6 +259,27 @@ static void send_tx(struct sn_end *e, const struct vrb_tx *tx)
 	flush_stuck(e);
 }
 
+/* IBA 10.8.3.3: a fenced entry starts when all READs and atomics before it are complete. */
+static void check_fence(struct sn_end *e, const struct vrb_qp *qp, struct vrb_psn psn)
+{
+	bool reads = false;
+
+	for (uint32_t i = qp->sq_una; i != qp->sq.tail; i++) {
+		const struct vrb_swqe *w = vrb_wq_entry(&qp->sq, i);
+		bool is_read = w->op == VRB_WR_READ || w->op == VRB_WR_CMP_SWAP ||
+			       w->op == VRB_WR_FETCH_ADD;
+
+		if (vrb_psn_diff(psn, w->first) >= 0 && vrb_psn_diff(psn, w->last) <= 0) {
+			if (reads && (w->flags & VRB_WRF_FENCE))
+				sn_fail(e->sn, "PSN 0x%x of a fenced entry leaves too early",
+					psn.v);
+			return;
+		}
+		reads |= is_read;
+	}
+	sn_fail(e->sn, "PSN 0x%x belongs to no entry that is outstanding", psn.v);
+}
+
 /* What must hold for every packet that the core makes. */
 static void check_tx(struct sn_end *e, const struct sn_qp *q, const struct vrb_tx *tx, bool request)
 {
@@ -252,6 +301,7 @@ static void check_tx(struct sn_end *e, const struct sn_qp *q, const struct vrb_t
 		if (ahead < 0 || (uint32_t)ahead >= qp->window_max)
 			sn_fail(e->sn, "PSN 0x%x leaves the window: oldest 0x%x, window %u",
 				tx->pkt.psn.v, qp->una_psn.v, qp->window_max);
+		check_fence(e, qp, tx->pkt.psn);
 	}
 }
 
@@ -376,8 +426,33 @@ vrb_ns sn_next_time(const struct sn *sn)
 
 /* ---- calls of the application */
 
+static bool post_fast(struct sn_end *e, struct sn_qp *q)
+{
+	struct vrb_swqe *w = vrb_wq_entry(&q->core.sq, q->core.sq.tail);
+	struct vrb_tx tx = {.n_seg = 1};
+
+	if (e->stuck_len || !vrb_qp_fast_send(&q->core, w, e->sn->now, &tx.seg[0].base))
+		return false;
+	tx.seg[0].len = w->len;
+	tx.pkt = (struct vrb_pkt){
+		.op = {VRB_TP_RC | VRB_OP_SEND_ONLY},
+		.flags = VRB_PKT_ACKREQ | (w->flags & VRB_WRF_SOLICITED ? VRB_PKT_SE : 0),
+		.pkey = 0xffff,
+		.dqpn = q->core.dqpn,
+		.psn = w->first,
+		.len = w->len,
+	};
+	trace(e, "=>", &tx.pkt);
+	check_tx(e, q, &tx, true);
+	send_tx(e, &tx);
+	e->n_fast[0]++;
+	return true;
+}
+
 void sn_post(struct sn_end *e, struct sn_qp *q)
 {
+	if (e->fast && q->core.type == VRB_QPT_RC && post_fast(e, q))
+		return;
 	vrb_qp_post(&q->core, 1, &e->sn->fx);
 	run_effects(e);
 }

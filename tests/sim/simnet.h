@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-#include "core/qp.h"
+#include "core/qp_fast.h"
 #include "link/link.h"
 #include "wire/net.h"
 #include "wire/roce.h"
@@ -71,12 +71,14 @@ struct sn_end {
 	/* how it behaves */
 	vrb_ns ack_delay;
 	bool requests_first;
+	bool fast;	   /* takes the straight line (core/qp_fast.h) where it can */
 	uint32_t tx_burst; /* packets of one QP before the next one's turn */
 
 	uint32_t stuck_len; /* a frame that the link had no room for */
 	uint8_t stuck[VRB_FRAME_MAX];
 	uint16_t ip_id;
 	uint32_t n_async[32], n_notified;
+	uint64_t n_fast[3]; /* sends, receives, acknowledgements on the straight line */
 	uint64_t n_verdict[VRB_N_VERDICTS];
 };
 

@@ -140,6 +140,7 @@ void sn_start(struct sn *sn, struct vrb_link *link[2], bool ipv6)
 		e->n_qp = 0;
 		e->ack_delay = 0;
 		e->requests_first = false;
+		e->fast = false;
 		e->tx_burst = 8;
 		e->stuck_len = 0;
 		memset(e->n_async, 0, sizeof(e->n_async));

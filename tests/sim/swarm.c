@@ -175,7 +175,12 @@ int main(int argc, char **argv)
 		if (file)
 			failures = run_file(file);
 		failures += run_fresh(start, n);
-		printf("%u failures, %llu frames\n", failures, (unsigned long long)n_frames);
+		printf("%u failures, %llu frames; on the straight line: %llu sends, %llu receives, "
+		       "%llu ACKs\n",
+		       failures, (unsigned long long)n_frames,
+		       (unsigned long long)(app.sn.end[0].n_fast[0] + app.sn.end[1].n_fast[0]),
+		       (unsigned long long)(app.sn.end[0].n_fast[1] + app.sn.end[1].n_fast[1]),
+		       (unsigned long long)(app.sn.end[0].n_fast[2] + app.sn.end[1].n_fast[2]));
 	}
 	if (app.sn.pcap)
 		fclose(app.sn.pcap);
