@@ -188,6 +188,8 @@ bool vrb_engine_arm(struct vrb_engine *e, uint32_t bit);
 
 /* event.c, under the lock */
 void vrb_event_completion(struct vrb_hcq *cq);
+/* Threads of this process that sleep in get_cq_event look again. */
+void vrb_event_wake_drivers(struct vrb_engine *e);
 void vrb_event_purge_cq(struct vrb_hcq *cq);
 void vrb_hchan_ref(struct vrb_hchan *c, int n);
 void vrb_event_async(struct vrb_hctx *ctx, const struct vrb_hasync *ev);

@@ -68,7 +68,7 @@ void vrb_hchan_ref(struct vrb_hchan *c, int n)
 		c->refs += (uint32_t)n;
 }
 
-static void wake_self(struct vrb_engine *e)
+void vrb_event_wake_drivers(struct vrb_engine *e)
 {
 	if (!(atomic_load_explicit(&e->bell->sleepers, memory_order_seq_cst) & VRB_SLEEP_FUTEX))
 		return;
@@ -89,7 +89,7 @@ void vrb_event_completion(struct vrb_hcq *cq)
 		vrb_list_add_tail(&c->cqs, &cq->event_node);
 	atomic_fetch_add_explicit(&c->n_events, 1, memory_order_seq_cst);
 	if (c->n_waiters) {
-		wake_self(c->ctx->e);
+		vrb_event_wake_drivers(c->ctx->e);
 	} else if (write(c->fd, &one, sizeof(one)) == sizeof(one)) {
 		c->n_written++;
 	}

@@ -68,8 +68,7 @@ static void run_timers(struct vrb_engine *e)
 	e->now = now;
 	atomic_store_explicit(&e->helper_deep, false, memory_order_relaxed);
 	vrb_engine_run_timers(e, now);
-	if (atomic_load_explicit(&e->n_work, memory_order_relaxed) &&
-	    !atomic_load_explicit(&e->n_drivers, memory_order_relaxed))
+	if (atomic_load_explicit(&e->n_work, memory_order_relaxed))
 		vrb_engine_turn(e, now);
 	vrb_engine_unlock(e);
 }
@@ -102,6 +101,9 @@ static void handle(struct vrb_engine *e, struct epoll_event *ev, int n)
 				  (int)(uint32_t)ev[i].data.u64);
 		vrb_engine_unlock(e);
 	}
+	/* A ring that has just been attached may hold frames, and its bell was never rung. */
+	if (atomic_load_explicit(&e->n_drivers, memory_order_seq_cst) && vrb_engine_has_work(e))
+		vrb_event_wake_drivers(e);
 }
 
 static void *helper_main(void *arg)

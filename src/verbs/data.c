@@ -29,6 +29,12 @@ static uint64_t total_length(const struct ibv_sge *sge, int n)
 	return len;
 }
 
+/* Operations without a message: their SGEs and inline flag mean nothing. */
+static inline bool is_local(const struct ibv_send_wr *wr)
+{
+	return wr->opcode == IBV_WR_LOCAL_INV || wr->opcode == IBV_WR_BIND_MW;
+}
+
 static enum vrb_verdict check_send(const struct vv_qp *qp, const struct ibv_send_wr *wr, uint32_t n,
 				   uint64_t *len, struct vrb_report *r)
 {
@@ -36,7 +42,7 @@ static enum vrb_verdict check_send(const struct vv_qp *qp, const struct ibv_send
 
 	CHECK(vrb_post_sq_room(vrb_qp_sq_used(c) + n, c->sq.cap, c->unsignaled_run, r));
 	CHECK(vrb_post_opcode(wr->opcode, c->type, r));
-	if (wr->opcode == IBV_WR_LOCAL_INV || wr->opcode == IBV_WR_BIND_MW)
+	if (vrb_unlikely(is_local(wr)))
 		return VRB_OK;
 	CHECK(vrb_post_num_sge(wr->num_sge, c->sq.max_sge, r));
 	*len = total_length(wr->sg_list, wr->num_sge);
@@ -88,6 +94,42 @@ static enum vrb_verdict fill_bind(const struct vv_qp *qp, struct vrb_swqe *w,
 	return VRB_OK;
 }
 
+static inline void fill_payload(struct vrb_swqe *w, const struct ibv_send_wr *wr)
+{
+	if (vrb_unlikely(wr->send_flags & IBV_SEND_INLINE)) {
+		w->n_sge = 0;
+		copy_inline(w, wr);
+		return;
+	}
+	w->n_sge = (uint8_t)wr->num_sge;
+	for (uint32_t i = 0; i < w->n_sge; i++)
+		memcpy(&w->sge[i], &wr->sg_list[i], sizeof(w->sge[0]));
+}
+
+/* What the operation names at the other end. */
+static void fill_target(const struct vv_qp *qp, struct vrb_swqe *w, const struct ibv_send_wr *wr)
+{
+	unsigned op = wr->opcode;
+
+	if (op == IBV_WR_RDMA_WRITE || op == IBV_WR_RDMA_WRITE_WITH_IMM || op == IBV_WR_RDMA_READ) {
+		w->va = wr->wr.rdma.remote_addr;
+		w->rkey = wr->wr.rdma.rkey;
+	} else if (op == IBV_WR_ATOMIC_CMP_AND_SWP) {
+		w->va = wr->wr.atomic.remote_addr;
+		w->rkey = wr->wr.atomic.rkey;
+		w->atomic.compare = wr->wr.atomic.compare_add;
+		w->atomic.swap_add = wr->wr.atomic.swap;
+	} else if (op == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		w->va = wr->wr.atomic.remote_addr;
+		w->rkey = wr->wr.atomic.rkey;
+		w->atomic.swap_add = wr->wr.atomic.compare_add;
+	} else if (qp->h->core.type == VRB_QPT_UD) {
+		w->ud.av = &vv_ah(wr->wr.ud.ah)->av;
+		w->ud.qpn = wr->wr.ud.remote_qpn;
+		w->ud.qkey = wr->wr.ud.remote_qkey;
+	}
+}
+
 static enum vrb_verdict fill_send(const struct vv_qp *qp, struct vrb_swqe *w,
 				  const struct ibv_send_wr *wr, uint64_t len, struct vrb_report *r)
 {
@@ -97,50 +139,14 @@ static enum vrb_verdict fill_send(const struct vv_qp *qp, struct vrb_swqe *w,
 	w->flags = (uint8_t)((wr->send_flags & 0xf) | (qp->sig_all ? VRB_WRF_SIGNALED : 0));
 	w->failed = 0;
 	w->imm = wr->imm_data;
-	if (wr->send_flags & IBV_SEND_INLINE) {
+	if (vrb_unlikely(is_local(wr))) {
 		w->n_sge = 0;
-		copy_inline(w, wr);
-	} else {
-		w->n_sge = (uint8_t)wr->num_sge;
-		memcpy(w->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(w->sge[0]));
+		w->flags &= (uint8_t)~VRB_WRF_INLINE;
+		return wr->opcode == IBV_WR_BIND_MW ? fill_bind(qp, w, wr, r) : VRB_OK;
 	}
-	switch (wr->opcode) {
-	case IBV_WR_SEND:
-	case IBV_WR_SEND_WITH_IMM:
-		if (qp->h->core.type != VRB_QPT_UD)
-			break;
-		w->ud.av = &vv_ah(wr->wr.ud.ah)->av;
-		w->ud.qpn = wr->wr.ud.remote_qpn;
-		w->ud.qkey = wr->wr.ud.remote_qkey;
-		break;
-	case IBV_WR_RDMA_WRITE:
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-	case IBV_WR_RDMA_READ:
-		w->va = wr->wr.rdma.remote_addr;
-		w->rkey = wr->wr.rdma.rkey;
-		break;
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-		w->va = wr->wr.atomic.remote_addr;
-		w->rkey = wr->wr.atomic.rkey;
-		w->atomic.compare = wr->wr.atomic.compare_add;
-		w->atomic.swap_add = wr->wr.atomic.swap;
-		break;
-	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		w->va = wr->wr.atomic.remote_addr;
-		w->rkey = wr->wr.atomic.rkey;
-		w->atomic.swap_add = wr->wr.atomic.compare_add;
-		break;
-	case IBV_WR_BIND_MW:
-		w->n_sge = 0;
-		w->len = 0;
-		return fill_bind(qp, w, wr, r);
-	case IBV_WR_LOCAL_INV:
-		w->n_sge = 0;
-		w->len = 0;
-		break;
-	default:
-		break;
-	}
+	fill_payload(w, wr);
+	if (vrb_unlikely(wr->opcode != IBV_WR_SEND || qp->h->core.type == VRB_QPT_UD))
+		fill_target(qp, w, wr);
 	return VRB_OK;
 }
 
@@ -201,7 +207,8 @@ static enum vrb_verdict fill_recv(struct vrb_rwqe *w, const struct ibv_recv_wr *
 	w->wr_id = wr->wr_id;
 	w->n_sge = (uint32_t)wr->num_sge;
 	w->len = (uint32_t)total_length(wr->sg_list, wr->num_sge);
-	memcpy(w->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(w->sge[0]));
+	for (uint32_t i = 0; i < w->n_sge; i++)
+		memcpy(&w->sge[i], &wr->sg_list[i], sizeof(w->sge[0]));
 	return VRB_OK;
 }
 

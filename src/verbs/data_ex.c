@@ -215,7 +215,8 @@ static void set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *l
 		fail(qp, &r);
 		return;
 	}
-	memcpy(w->sge, list, n * sizeof(*list));
+	for (size_t i = 0; i < n; i++)
+		memcpy(&w->sge[i], &list[i], sizeof(*list));
 	w->n_sge = (uint8_t)n;
 	w->len = (uint32_t)len;
 }
