@@ -100,7 +100,7 @@ const struct vrb_command vrb_cmd_env = {
 	.summary = "print what `run` sets, for a shell, a Containerfile or a CI job",
 	.usage =
 		"[--sh | --docker | --github] [--no-explain] [--no-sysfs]\n\n"
-		"  --sh          export lines for a POSIX shell (default): eval \"$(verbena env)\"\n"
+		"  --sh          export lines for a shell (default): eval \"$(verbena env)\"\n"
 		"  --docker      ENV lines for a Containerfile\n"
 		"  --github      lines for $GITHUB_ENV\n"
 		"  --no-explain  refused calls and failed work requests are not explained\n"
