@@ -98,12 +98,11 @@ static int run(int argc, char **argv)
 const struct vrb_command vrb_cmd_env = {
 	.name = "env",
 	.summary = "print what `run` sets, for a shell, a Containerfile or a CI job",
-	.usage =
-		"[--sh | --docker | --github] [--no-explain] [--no-sysfs]\n\n"
-		"  --sh          export lines for a shell (default): eval \"$(verbena env)\"\n"
-		"  --docker      ENV lines for a Containerfile\n"
-		"  --github      lines for $GITHUB_ENV\n"
-		"  --no-explain  refused calls and failed work requests are not explained\n"
-		"  --no-sysfs    without the view of /sys/class/infiniband and /dev/infiniband\n",
+	.usage = "[--sh | --docker | --github] [--no-explain] [--no-sysfs]\n\n"
+		 "  --sh          export lines for a shell (default): eval \"$(verbena env)\"\n"
+		 "  --docker      ENV lines for a Containerfile\n"
+		 "  --github      lines for $GITHUB_ENV\n"
+		 "  --no-explain  refused calls and failed work requests are not explained\n"
+		 "  --no-sysfs    without the view of /sys/class/infiniband and /dev/infiniband\n",
 	.run = run,
 };

@@ -18,6 +18,8 @@
 #define DEMO_RQ_DEPTH	 512u
 #define DEMO_SGE	 4u
 #define DEMO_INLINE	 128u
+#define DEMO_BATCH	 64u /* messages to a signal, a credit, a poll */
+#define DEMO_LIST	 16u
 #define DEMO_WHY_BYTES	 160
 #define DEMO_WAIT_S	 5  /* no single wait is longer */
 #define DEMO_LIMIT_S	 20 /* the watchdog */
@@ -69,6 +71,10 @@ bool vrb_demo_wait(struct demo *d, struct ibv_cq *cq, struct ibv_wc *wc);
 /* Waits for one completion, of whatever status. */
 bool vrb_demo_wait_any(struct demo *d, struct ibv_cq *cq, struct ibv_wc *wc);
 uint64_t vrb_demo_now_ns(void);
+
+/* demo_stream.c: n messages (a multiple of DEMO_BATCH) of size bytes, list of them in one post (1
+ * or DEMO_LIST); *ns is how long it took the sender. */
+bool vrb_demo_stream(struct demo *d, uint32_t size, uint32_t n, uint32_t list, uint64_t *ns);
 
 /* demo_steps.c, demo_measure.c, demo_wrong.c: called on both sides; true when all was as expected.
  */

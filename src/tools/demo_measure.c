@@ -16,9 +16,7 @@
 #define PROBE_NS     20000000ull  /* a run of this length tells how many rounds that is */
 #define PROBES_MAX   8
 #define ROUNDS_MAX   1000000u
-#define SIGNAL_EVERY 64u
-#define BATCH	     64u
-#define LIST	     16u
+#define SIGNAL_EVERY DEMO_BATCH
 
 /* The number of messages of one run; the sender decides, both run it. */
 struct plan {
@@ -157,113 +155,15 @@ static bool latency(struct demo *d, uint32_t size)
 	return ok && take_last(d, size);
 }
 
-/* Posts a list of LIST sends, the last one signaled when signal is set. */
-static bool post_list(struct demo *d, uint32_t size, uint32_t list, bool signal)
-{
-	struct ibv_send_wr wr[LIST] = {{0}};
-	struct ibv_sge sge = vrb_demo_sge(d, 0, size);
-
-	for (uint32_t i = 0; i < list; i++) {
-		wr[i].sg_list = &sge;
-		wr[i].num_sge = 1;
-		wr[i].opcode = IBV_WR_SEND;
-		wr[i].send_flags = size <= d->max_inline ? IBV_SEND_INLINE : 0;
-		wr[i].next = i + 1 < list ? &wr[i + 1] : NULL;
-	}
-	if (signal)
-		wr[list - 1].send_flags |= IBV_SEND_SIGNALED;
-	return vrb_demo_post_send(d, wr);
-}
-
-/* Sends n messages with at most window of them unfinished; every period-th is signaled. */
-static bool stream_out(struct demo *d, uint32_t size, uint32_t n, uint32_t list)
-{
-	uint32_t period = list > 1 ? SIGNAL_EVERY : 1, window = list > 1 ? DEMO_SQ_DEPTH : 32;
-	uint32_t sent = 0, done = 0;
-	struct ibv_wc wc;
-
-	while (done < n) {
-		if (sent < n && sent + list - done <= window) {
-			bool signal = (sent + list) % period == 0 || sent + list >= n;
-
-			if (!post_list(d, size, list, signal))
-				return false;
-			sent += list;
-		} else if (vrb_demo_wait(d, d->send_cq, &wc)) {
-			done += period;
-		} else {
-			return false;
-		}
-	}
-	return true;
-}
-
-static bool repost(struct demo *d, uint32_t n, uint32_t size)
-{
-	struct ibv_sge sge = vrb_demo_sge(d, DEMO_RECV_OFFSET, size);
-	struct ibv_recv_wr wr[BATCH] = {{0}}, *bad;
-
-	for (uint32_t i = 0; i < n; i++) {
-		wr[i].sg_list = &sge;
-		wr[i].num_sge = 1;
-		wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
-	}
-	if (n && ibv_post_recv(d->qp, wr, &bad))
-		return vrb_demo_fail(d, "ibv_post_recv failed");
-	return true;
-}
-
-static bool stream_in(struct demo *d, uint32_t size, uint32_t n)
-{
-	uint32_t posted = n < DEMO_RQ_DEPTH ? n : DEMO_RQ_DEPTH, got = 0;
-	uint64_t until = vrb_demo_now_ns() + 2 * DEMO_WAIT_S * 1000000000ull;
-	struct ibv_wc wc[BATCH];
-
-	for (uint32_t polls = 0; got < n; polls++) {
-		int k = ibv_poll_cq(d->recv_cq, BATCH, wc);
-		uint32_t more;
-
-		if (k < 0 || (polls % 65536 == 65535 && vrb_demo_now_ns() > until))
-			return vrb_demo_fail(d, "got %u of %u messages", got, n);
-		for (int i = 0; i < k; i++)
-			if (wc[i].status != IBV_WC_SUCCESS)
-				return vrb_demo_fail(d, "receive: %s",
-						     ibv_wc_status_str(wc[i].status));
-		got += (uint32_t)k;
-		more = (uint32_t)k < n - posted ? (uint32_t)k : n - posted;
-		if (!repost(d, more, size))
-			return false;
-		posted += more;
-	}
-	return true;
-}
-
-static bool stream(struct demo *d, uint32_t size, uint32_t n, uint32_t list, uint64_t *ns)
-{
-	uint64_t start;
-
-	if (!d->is_sender) {
-		return post_receives(d, n < DEMO_RQ_DEPTH ? n : DEMO_RQ_DEPTH, size) &&
-		       stream_in(d, size, n) && vrb_demo_sync(d);
-	}
-	if (!vrb_demo_sync(d))
-		return false;
-	start = vrb_demo_now_ns();
-	if (!stream_out(d, size, n, list))
-		return false;
-	*ns = vrb_demo_now_ns() - start;
-	return vrb_demo_sync(d);
-}
-
 static bool throughput(struct demo *d, uint32_t size, uint32_t list)
 {
 	struct plan p = {.rounds = SIGNAL_EVERY};
 	uint64_t ns = 1;
 
 	for (unsigned i = 0; i < PROBES_MAX && !p.is_last; i++)
-		if (!stream(d, size, p.rounds, list, &ns) || !plan_next(d, &p, i, ns))
+		if (!vrb_demo_stream(d, size, p.rounds, list, &ns) || !plan_next(d, &p, i, ns))
 			return false;
-	if (!stream(d, size, p.rounds, list, &ns))
+	if (!vrb_demo_stream(d, size, p.rounds, list, &ns))
 		return false;
 	if (d->is_sender)
 		json_array_append_new(json_object_get(d->report, "throughput"),
@@ -287,7 +187,7 @@ bool vrb_demo_measure(struct demo *d)
 		ok = latency(d, at = latency_size[i]);
 	for (size_t i = 0; ok && i < sizeof(stream_size) / sizeof(stream_size[0]); i++)
 		ok = throughput(d, at = stream_size[i], 1);
-	ok = ok && throughput(d, at = 64, LIST);
+	ok = ok && throughput(d, at = 64, DEMO_LIST);
 	if (!ok) {
 		memcpy(why, d->why, sizeof(why));
 		return vrb_demo_fail(d, "measuring %u bytes: %.*s", at, DEMO_WHY_BYTES - 40, why);

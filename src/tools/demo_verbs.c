@@ -44,7 +44,7 @@ bool vrb_demo_post_send(struct demo *d, struct ibv_send_wr *wr)
 bool vrb_demo_post_recv(struct demo *d, uint64_t wr_id, uint32_t offset, uint32_t len)
 {
 	struct ibv_sge sge = vrb_demo_sge(d, offset, len);
-	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = len ? 1 : 0}, *bad;
 	int err = ibv_post_recv(d->qp, &wr, &bad);
 
 	return err ? vrb_demo_fail(d, "ibv_post_recv: %s", strerror(err)) : true;
