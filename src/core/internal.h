@@ -126,6 +126,7 @@ void vrb_responder_fault(struct vrb_qp *qp, const struct vrb_pkt *pkt, const str
 			 struct vrb_fx *fx);
 bool vrb_rd_accept(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_fx *fx,
 		   struct vrb_fault *f);
+void vrb_rd_abandon(struct vrb_qp *qp);
 void vrb_rd_duplicate(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_fx *fx);
 void vrb_completer_on_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt, vrb_ns now,
 			     struct vrb_fx *fx);

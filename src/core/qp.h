@@ -83,7 +83,7 @@ struct vrb_qp {
 	struct vrb_psn next_psn;  /* PSN of the next new request packet */
 	struct vrb_psn una_psn;	  /* oldest unacknowledged */
 	struct vrb_psn epsn;	  /* expected from the peer */
-	struct vrb_psn ack_psn;	  /* always epsn - 1: what a plain ACK says */
+	struct vrb_psn ack_psn;	  /* epsn - 1 (until ERR): what a plain ACK says */
 	uint32_t msn;
 	uint32_t sq_free, sq_una, sq_send;
 	struct vrb_wq sq, rq;
@@ -157,8 +157,11 @@ struct vrb_qp_conf {
 /* qp is zeroed memory of the caller. State RESET. */
 void vrb_qp_init(struct vrb_qp *qp, const struct vrb_qp_conf *conf);
 
-/* Applies attributes that src/rules has accepted; mtu and window_max come from the link (0: leave).
- * To ERR: flushes. */
+/*
+ * Applies attributes that src/rules has accepted; mtu and window_max come from the link (0: leave).
+ * To ERR: flushes; an ACK that is owed for messages that the user has seen stays owed, and the
+ * caller may still send it (poll_response). To RESET or before fini: the caller sends it first.
+ */
 void vrb_qp_modify(struct vrb_qp *qp, const struct vrb_qp_attr *attr, uint32_t mask, uint32_t mtu,
 		   uint32_t window_max, struct vrb_fx *fx);
 void vrb_qp_query(const struct vrb_qp *qp, struct vrb_qp_attr *attr);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The straight line: an RC SEND of one packet, in order, with at most one SGE, to a CQ that nobody has armed. Each predicate
- * either does exactly what the full step would do with the same event, or does nothing and returns false; a differential
- * test holds them equal (tests/unit/core/test_fast.c). When the straight line may be taken is said in core/qp.h.
+ * The straight line: an RC SEND of one packet, in order, with at most one SGE, to a CQ that nobody
+ * has armed. Each predicate either does exactly what the full step would do with the same event, or
+ * does nothing and returns false; a differential test holds them equal
+ * (tests/unit/core/test_fast.c). When the straight line may be taken is said in core/qp.h.
  */
 #ifndef VRB_CORE_QP_FAST_H
 #define VRB_CORE_QP_FAST_H
 
 #include "core/qp.h"
 
-/* The host address of an SGE whose key, PD, range and right are good, or 0; zero length is for the full step. */
+/* The host address of an SGE whose key, PD, range and right are good, or 0; zero length is for the
+ * full step. */
 static inline uint64_t vrb_key_fast_local(const struct vrb_keytab *t, const struct vrb_sge *s,
 					  uint32_t len, uint32_t pd, uint32_t need)
 {
@@ -22,7 +24,8 @@ static inline uint64_t vrb_key_fast_local(const struct vrb_keytab *t, const stru
 	k = &t->ent[i];
 	off = s->addr - k->base;
 	if (vrb_unlikely(k->kind != VRB_KEY_LOCAL || k->key != s->lkey || k->pd != pd ||
-			 (k->access & need) != need || off > k->len || s->len > k->len - off || !len))
+			 (k->access & need) != need || off > k->len || s->len > k->len - off ||
+			 !len))
 		return 0;
 	return k->host + off;
 }
@@ -36,8 +39,8 @@ static inline struct vrb_cqe *vrb_cq_fast_slot(struct vrb_cq *cq)
 }
 
 /*
- * The entry at sq.tail, filled but not posted: posts it and makes its only packet, PSN in w->first. src is where the payload
- * lies.
+ * The entry at sq.tail, filled but not posted: posts it and makes its only packet, PSN in w->first.
+ * src is where the payload lies.
  */
 static inline bool vrb_qp_fast_send(struct vrb_qp *qp, struct vrb_swqe *w, vrb_ns now,
 				    const void **src)
@@ -66,7 +69,8 @@ static inline bool vrb_qp_fast_send(struct vrb_qp *qp, struct vrb_swqe *w, vrb_n
 	return true;
 }
 
-/* A SEND Only with this PSN and length: where its payload goes, or NULL. Nothing has changed yet. */
+/* A SEND Only with this PSN and length: where its payload goes, or NULL. Nothing has changed yet.
+ */
 static inline void *vrb_qp_fast_recv(const struct vrb_qp *qp, uint32_t psn, uint32_t len)
 {
 	const struct vrb_rwqe *w = vrb_wq_entry(&qp->rq, qp->rq.head);
@@ -84,10 +88,8 @@ static inline void vrb_qp_fast_recv_done(struct vrb_qp *qp, uint32_t len, bool a
 	const struct vrb_rwqe *w = vrb_wq_entry(&qp->rq, qp->rq.head);
 	struct vrb_cqe *c = vrb_cq_fast_slot(qp->rcq);
 
-	c->wc = (struct vrb_wc){.wr_id = w->wr_id,
-				.opcode = VRB_WCO_RECV,
-				.byte_len = len,
-				.qp_num = qp->qpn};
+	c->wc = (struct vrb_wc){
+		.wr_id = w->wr_id, .opcode = VRB_WCO_RECV, .byte_len = len, .qp_num = qp->qpn};
 	c->qp = qp;
 	c->is_send = 0;
 	qp->rcq->tail++;
@@ -116,9 +118,11 @@ static inline bool vrb_qp_fast_ack(struct vrb_qp *qp, struct vrb_psn psn, vrb_ns
 		if (w->flags & VRB_WRF_SIGNALED) {
 			c = vrb_cq_fast_slot(qp->scq);
 			if (vrb_unlikely(!c || w->op > VRB_WR_SEND_IMM))
-				return false; /* what was retired so far stands: acknowledging is idempotent */
+				return false; /* what was retired so far stands: acknowledging is
+						 idempotent */
 			c->wc = (struct vrb_wc){.wr_id = w->wr_id,
-						.opcode = w->op >= VRB_WR_SEND ? VRB_WCO_SEND : VRB_WCO_WRITE,
+						.opcode = w->op >= VRB_WR_SEND ? VRB_WCO_SEND
+									       : VRB_WCO_WRITE,
 						.byte_len = w->len,
 						.qp_num = qp->qpn};
 			c->qp = qp;

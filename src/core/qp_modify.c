@@ -155,7 +155,7 @@ static void apply_link(struct vrb_qp *qp, uint32_t mtu, uint32_t window_max)
 static void enter(struct vrb_qp *qp, enum vrb_qp_state to, struct vrb_fx *fx)
 {
 	if (to == VRB_QPS_ERR) {
-		vrb_qp_forget_responses(qp);
+		vrb_rd_abandon(qp);
 		vrb_qp_to_err(qp, fx);
 		return;
 	}

@@ -30,6 +30,19 @@ static uint32_t n_unanswered(struct vrb_qp *qp)
 	return n;
 }
 
+/* To ERR by the user: answers that are owed are not given, so the ACK that still leaves must not
+ * imply them. */
+void vrb_rd_abandon(struct vrb_qp *qp)
+{
+	for (uint32_t i = oldest(qp); i != qp->rd_tail; i++) {
+		if (slot(qp, i)->done)
+			continue;
+		qp->ack_psn = vrb_psn_sub(slot(qp, i)->first, 1);
+		break;
+	}
+	vrb_qp_forget_responses(qp);
+}
+
 static void owe(struct vrb_qp *qp, struct vrb_rd_res *s)
 {
 	if (!s->pending)
