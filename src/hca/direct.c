@@ -229,7 +229,7 @@ void vrb_direct_tell(struct vrb_engine *e, struct vrb_hqp *q, struct vrb_peer *p
 	l->ack = 0;
 	atomic_store_explicit(&l->word,
 			      vrb_shm_word(p->tx.head, VRB_SHM_OP_DIRECT, (uint16_t)q->core.dqpn,
-					   vrb_psn_sub(q->core.next_psn, 0), 0),
+					   e->tx.pkt.psn, 0),
 			      memory_order_release);
 	p->tx.head++;
 	q->direct_n = 0;

@@ -172,6 +172,7 @@ void vrb_engine_forget(struct vrb_engine *e, struct vrb_hqp *q);
 int vrb_meet_open(struct vrb_engine *e); /* claims a slot, listens */
 /* The channel to a slot, connecting when there is none; NULL when nobody owns the slot. */
 struct vrb_peer *vrb_peer_get(struct vrb_engine *e, uint32_t slot);
+struct vrb_peer *vrb_peer_bind(struct vrb_engine *e, uint32_t slot);
 void vrb_peer_all(struct vrb_engine *e); /* connects to every slot in use (multicast) */
 void vrb_peer_on_event(struct vrb_engine *e, uint32_t what, int fd);
 void vrb_peer_wake(struct vrb_peer *p);

@@ -42,8 +42,11 @@ void vrb_place_copy(void *dst, const void *src, size_t len)
 
 int vrb_hpd_alloc(struct vrb_hctx *ctx, struct vrb_hpd **out)
 {
-	struct vrb_hpd *pd = calloc(1, sizeof(*pd));
+	struct vrb_hpd *pd;
 
+	if (ctx->e->foreign)
+		return -EIO;
+	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return -ENOMEM;
 	pd->ctx = ctx;

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -422,6 +423,7 @@ static void close_channel(struct vrb_engine *e, struct vrb_peer *p)
 	}
 	p->bell = NULL;
 	p->bell_fd = -1;
+	p->pid = 0; /* the slot's next owner is another process */
 	vrb_direct_detach(p);
 }
 
@@ -449,6 +451,26 @@ static void peer_gone(struct vrb_engine *e, struct vrb_peer *p)
 		vrb_engine_activate(e, q);
 	}
 	close_channel(e, p);
+}
+
+static bool hung_up(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+
+	return fd >= 0 && poll(&p, 1, 0) == 1;
+}
+
+/*
+ * Before a queue pair is bound to a slot: the end of the former owner that nobody has looked at yet
+ * must not take the new owner's queue pairs with it.
+ */
+struct vrb_peer *vrb_peer_bind(struct vrb_engine *e, uint32_t slot)
+{
+	struct vrb_peer *p = slot <= VRB_SLOTS ? e->peer[slot] : NULL;
+
+	if (p && !p->self && (hung_up(p->tx_sock) || hung_up(p->rx_sock)))
+		peer_gone(e, p);
+	return vrb_peer_get(e, slot);
 }
 
 static struct vrb_peer *peer_of_sock(struct vrb_engine *e, int fd, bool rx)

@@ -155,7 +155,7 @@ static void connect_peer(struct vrb_hqp *q, vrb_qpn dqpn)
 {
 	vrb_list_del(&q->peer_node);
 	vrb_engine_unstall(q->e, q);
-	q->peer = vrb_peer_get(q->e, dqpn >> VRB_QPN_INDEX_BITS);
+	q->peer = vrb_peer_bind(q->e, dqpn >> VRB_QPN_INDEX_BITS);
 	if (q->peer)
 		vrb_list_add_tail(&q->peer->qps, &q->peer_node);
 }
