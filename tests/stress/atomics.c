@@ -74,6 +74,7 @@ void test_atomics(long n)
 		served[i] = near;
 		MUST((served[i].qp = ibv_create_qp(near.pd, &init)) != NULL);
 		served[i].id.qpn = served[i].qp->qp_num;
+		end_init(&served[i]);
 		if (!end_meet(&served[i], sock[i], &peer))
 			join_child(pid[i]);
 	}

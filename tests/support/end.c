@@ -104,6 +104,25 @@ static void open_memory(struct end *e)
 		die("ibv_reg_mr: %s", strerror(errno));
 }
 
+static void modify(struct end *e, struct ibv_qp_attr *a, int mask)
+{
+	int err = ibv_modify_qp(e->qp, a, mask | IBV_QP_STATE);
+
+	if (err)
+		die("ibv_modify_qp to state %d: %s", (int)a->qp_state, strerror(err));
+}
+
+void end_init(struct end *e)
+{
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT,
+				.port_num = 1,
+				.qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
+						   IBV_ACCESS_REMOTE_READ |
+						   IBV_ACCESS_REMOTE_ATOMIC};
+
+	modify(e, &a, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
 void end_open(struct end *e, const struct end_opts *o)
 {
 	struct ibv_qp_init_attr init = {0};
@@ -131,26 +150,14 @@ void end_open(struct end *e, const struct end_opts *o)
 	e->id.rkey = e->mr->rkey;
 	e->id.addr = (uintptr_t)e->buf;
 	e->id.len = e->opts.len;
-}
-
-static void modify(struct end *e, struct ibv_qp_attr *a, int mask)
-{
-	int err = ibv_modify_qp(e->qp, a, mask | IBV_QP_STATE);
-
-	if (err)
-		die("ibv_modify_qp to state %d: %s", (int)a->qp_state, strerror(err));
+	end_init(e);
 }
 
 void end_connect(struct end *e, const struct end_id *peer)
 {
 	bool rc = e->opts.type == IBV_QPT_RC;
-	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT,
-				.port_num = 1,
-				.qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
-						   IBV_ACCESS_REMOTE_READ |
-						   IBV_ACCESS_REMOTE_ATOMIC};
+	struct ibv_qp_attr a;
 
-	modify(e, &a, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
 				 .path_mtu = IBV_MTU_4096,
 				 .dest_qp_num = peer->qpn,

@@ -51,7 +51,9 @@ void die(const char *fmt, ...) __attribute__((format(printf, 1, 2))) __attribute
 	} while (0)
 
 struct ibv_context *end_device(void);
+/* Leaves the QP in INIT, so that receives can be posted. */
 void end_open(struct end *e, const struct end_opts *o);
+void end_init(struct end *e); /* RESET to INIT */
 void end_connect(struct end *e, const struct end_id *peer);
 void end_close(struct end *e);
 
