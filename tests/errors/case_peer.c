@@ -6,6 +6,7 @@
 #include "kit.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -111,6 +112,39 @@ static void process_gone(const struct k_case *c)
 	K_WANT_WC(&p.a, K_SQ, 10, IBV_WC_SUCCESS);
 	close(p.b.sock); /* its main loop ends */
 	want_no_answer(&p, "peer_gone");
+}
+
+/*
+ * The far process is stopped: it is there and does not answer. c->i messages of c->j bytes are in
+ * flight, more than any ring holds in one of the rows.
+ */
+static void process_stopped(const struct k_case *c)
+{
+	struct k_opts oa = {QUICK, .send_wr = 64};
+	struct k_pair p;
+	struct k_mr mine, theirs;
+	struct k_wr wr;
+
+	k_two_processes = true;
+	k_pair(&p, &oa, NULL);
+	mine = k_good(&p.a, 0, 64 * 4096);
+	theirs = k_good(&p.b, 0, 64 * 4096);
+	wr = k_wr_rdma(0, IBV_WR_RDMA_WRITE, (struct k_sge){mine.addr, 64, mine.lkey}, theirs.addr,
+		       theirs.rkey);
+	K_WANT_INT(k_send(&p.a, &wr), 0);
+	K_WANT_WC(&p.a, K_SQ, 0, IBV_WC_SUCCESS);
+	kill(p.b.pid, SIGSTOP);
+	wr.op = (enum ibv_wr_opcode)c->want;
+	wr.sge[0].len = (uint32_t)c->j;
+	for (int i = 1; i <= c->i; i++) {
+		wr.id = (uint64_t)i;
+		K_WANT_INT(k_send(&p.a, &wr), 0);
+	}
+	for (int i = 1; i <= c->i; i++)
+		K_WANT_WC(&p.a, K_SQ, (uint64_t)i,
+			  i == 1 ? IBV_WC_RETRY_EXC_ERR : IBV_WC_WR_FLUSH_ERR);
+	K_WANT_SAID(&p.a, "retry_exc", NULL);
+	kill(p.b.pid, SIGKILL);
 }
 
 static void rd_atomic(const struct k_case *c)
@@ -237,6 +271,13 @@ static const struct k_case cases[] = {
 	{"no_such_qp", no_such_qp, 0, 0, NULL, 0, false},
 	{"peer_of_other_type", wrong_type, 0, 0, NULL, 0, false},
 	{"peer_process_gone", process_gone, 0, 0, NULL, 0, true},
+	{"peer_process_stopped", process_stopped, 1, 64, NULL, IBV_WR_SEND, true},
+	{"peer_process_stopped_read", process_stopped, 1, 64, NULL, IBV_WR_RDMA_READ, true},
+	{"peer_process_stopped_many", process_stopped, 60, 64, NULL, IBV_WR_SEND, true},
+	{"peer_process_stopped_ring_full", process_stopped, 60, 65536, NULL, IBV_WR_SEND, true},
+	{"peer_process_stopped_write_full", process_stopped, 60, 65536, NULL, IBV_WR_RDMA_WRITE,
+	 true},
+	{"peer_process_stopped_reads", process_stopped, 60, 65536, NULL, IBV_WR_RDMA_READ, true},
 	{"read_with_max_rd_atomic_0", rd_atomic, -1, 4, NULL, IBV_WC_LOC_QP_OP_ERR, false},
 	{"read_with_max_dest_rd_atomic_0", rd_atomic, 4, -1, NULL, IBV_WC_REM_INV_REQ_ERR, false},
 	{"invalidate_a_region", invalidate, 0, 0, NULL, 0, false},

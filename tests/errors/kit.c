@@ -72,6 +72,7 @@ static void fork_far_end(struct k_end *e)
 	}
 	close(s[1]);
 	e->sock = s[0];
+	e->pid = pid;
 }
 
 static struct k_opts filled(const struct k_opts *given)

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define K_ARENA	   (512u << 10) /* bytes of memory each end has; MRs are parts of it */
 #define K_SGES	   4
@@ -76,7 +77,8 @@ struct k_wr {
 enum k_cq { K_SQ, K_RQ };
 
 struct k_end {
-	int sock; /* to the process the end lives in, or -1: here */
+	int sock;  /* to the process the end lives in, or -1: here */
+	pid_t pid; /* of that process */
 	struct ibv_context *ctx;
 	struct ibv_pd *pd[2];
 	struct ibv_cq *cq[2];
