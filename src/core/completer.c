@@ -117,13 +117,13 @@ static void bad_response(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vr
 }
 
 /* Places the answer in the entry's list; its keys are looked at only now. */
-static bool scatter(struct vrb_qp *qp, const struct vrb_swqe *w, uint32_t off, const void *src,
-		    uint32_t len, struct vrb_fx *fx)
+static bool scatter(struct vrb_qp *qp, const struct vrb_swqe *w, uint32_t off, struct vrb_seg src,
+		    struct vrb_fx *fx)
 {
 	struct vrb_sgl l = {.keys = qp->keys, .sge = w->sge, .n = w->n_sge, .pd = qp->pd};
 	struct vrb_report r;
 
-	if (vrb_sgl_scatter(&l, off, src, len, fx, &r))
+	if (vrb_sgl_scatter(&l, off, src, fx, &r))
 		return true;
 	r.qpn = qp->qpn;
 	vrb_fx_report(fx, &r);
@@ -131,11 +131,17 @@ static bool scatter(struct vrb_qp *qp, const struct vrb_swqe *w, uint32_t off, c
 	return false;
 }
 
-/* The data up to and with psn is here. `ends`: psn was the last of a request packet. */
-static void took(struct vrb_qp *qp, const struct vrb_swqe *w, struct vrb_psn psn, bool ends,
-		 vrb_ns now, struct vrb_fx *fx)
+/* psn is the last that one request packet asked for. */
+static bool ends_request(const struct vrb_qp *qp, const struct vrb_swqe *w, struct vrb_psn psn)
 {
-	if (ends && qp->n_rd_out > 0 && vrb_psn_diff(psn, qp->next_psn) < 0)
+	return vrb_psn_eq(psn, w->last) || (vrb_psn_dist(psn, w->first) + 1) % qp->read_chunk == 0;
+}
+
+/* The data up to and with psn is here. */
+static void took(struct vrb_qp *qp, const struct vrb_swqe *w, struct vrb_psn psn, vrb_ns now,
+		 struct vrb_fx *fx)
+{
+	if (qp->n_rd_out > 0 && ends_request(qp, w, psn) && vrb_psn_diff(psn, qp->next_psn) < 0)
 		qp->n_rd_out--;
 	if (vrb_psn_eq(psn, w->last)) {
 		vrb_requester_retire(qp, fx);
@@ -155,7 +161,7 @@ static void on_read_response(struct vrb_qp *qp, const struct vrb_pkt *pkt, vrb_n
 			     struct vrb_fx *fx)
 {
 	const struct vrb_swqe *w;
-	uint32_t i, off, want;
+	uint32_t off, want;
 
 	if (!ack_before(qp, pkt->psn, now, fx))
 		return;
@@ -164,17 +170,15 @@ static void on_read_response(struct vrb_qp *qp, const struct vrb_pkt *pkt, vrb_n
 		bad_response(qp, pkt, fx);
 		return;
 	}
-	i = vrb_psn_dist(pkt->psn, w->first);
-	off = i * qp->mtu;
+	off = vrb_psn_dist(pkt->psn, w->first) * qp->mtu;
 	want = w->len - off < qp->mtu ? w->len - off : qp->mtu;
 	if (pkt->len != want) {
 		bad_response(qp, pkt, fx);
 		return;
 	}
-	if (!scatter(qp, w, off, pkt->payload, pkt->len, fx))
+	if (!scatter(qp, w, off, (struct vrb_seg){pkt->payload, pkt->len}, fx))
 		return;
-	took(qp, w, pkt->psn, vrb_psn_eq(pkt->psn, w->last) || (i + 1) % qp->read_chunk == 0, now,
-	     fx);
+	took(qp, w, pkt->psn, now, fx);
 }
 
 static void on_atomic_ack(struct vrb_qp *qp, const struct vrb_pkt *pkt, vrb_ns now,
@@ -189,8 +193,8 @@ static void on_atomic_ack(struct vrb_qp *qp, const struct vrb_pkt *pkt, vrb_ns n
 		bad_response(qp, pkt, fx);
 		return;
 	}
-	if (scatter(qp, w, 0, &pkt->atomic_orig, sizeof(pkt->atomic_orig), fx))
-		took(qp, w, pkt->psn, true, now, fx);
+	if (scatter(qp, w, 0, (struct vrb_seg){&pkt->atomic_orig, sizeof(pkt->atomic_orig)}, fx))
+		took(qp, w, pkt->psn, now, fx);
 }
 
 void vrb_completer_on_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt, vrb_ns now,

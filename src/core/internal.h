@@ -84,9 +84,9 @@ struct vrb_sgl {
 bool vrb_sgl_check(const struct vrb_sgl *l, uint32_t need, struct vrb_report *r);
 bool vrb_sgl_gather(const struct vrb_sgl *l, uint32_t off, uint32_t len, struct vrb_tx *tx,
 		    struct vrb_report *r);
-/* Adds placements of len bytes at src to offset off of the list; none when it fails. */
-bool vrb_sgl_scatter(const struct vrb_sgl *l, uint32_t off, const void *src, uint32_t len,
-		     struct vrb_fx *fx, struct vrb_report *r);
+/* Adds placements of the bytes of src to offset off of the list; none when it fails. */
+bool vrb_sgl_scatter(const struct vrb_sgl *l, uint32_t off, struct vrb_seg src, struct vrb_fx *fx,
+		     struct vrb_report *r);
 bool vrb_fx_copy(struct vrb_fx *fx, uint64_t dst, const void *src, uint32_t len);
 
 /* mr.c, mw.c */

@@ -152,7 +152,7 @@ static bool execute_send(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vr
 				    vrb_report1(qp, VRB_V_RECV_TOO_SHORT,
 						(uint64_t)qp->rx_len + pkt->len, w->len));
 	l = vrb_rx_sgl(qp, w);
-	if (!vrb_sgl_scatter(&l, qp->rx_len, pkt->payload, pkt->len, fx, &r)) {
+	if (!vrb_sgl_scatter(&l, qp->rx_len, (struct vrb_seg){pkt->payload, pkt->len}, fx, &r)) {
 		r.qpn = qp->qpn;
 		return vrb_rx_fault(f, VRB_NAK_OPERATIONAL, VRB_WC_LOC_PROT_ERR, r);
 	}

@@ -80,11 +80,11 @@ bool vrb_sgl_gather(const struct vrb_sgl *l, uint32_t off, uint32_t len, struct 
 	return true;
 }
 
-bool vrb_sgl_scatter(const struct vrb_sgl *l, uint32_t off, const void *src, uint32_t len,
-		     struct vrb_fx *fx, struct vrb_report *r)
+bool vrb_sgl_scatter(const struct vrb_sgl *l, uint32_t off, struct vrb_seg src, struct vrb_fx *fx,
+		     struct vrb_report *r)
 {
-	struct walk w = {.l = l, .off = off, .left = len};
-	const uint8_t *from = src;
+	struct walk w = {.l = l, .off = off, .left = src.len};
+	const uint8_t *from = src.base;
 	uint32_t before = fx->n_place;
 	struct piece p;
 

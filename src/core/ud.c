@@ -97,12 +97,14 @@ static bool place(struct vrb_qp *qp, const struct vrb_pkt *pkt, const struct vrb
 		  struct vrb_fx *fx)
 {
 	static const uint8_t no_grh[VRB_GRH_LEN];
+	struct vrb_seg grh = {pkt->grh ? pkt->grh : no_grh, VRB_GRH_LEN};
+	struct vrb_seg payload = {pkt->payload, pkt->len};
 	struct vrb_sgl l = vrb_rx_sgl(qp, w);
 	uint32_t before = fx->n_place;
 	struct vrb_report r;
 
-	if (vrb_sgl_scatter(&l, 0, pkt->grh ? pkt->grh : no_grh, VRB_GRH_LEN, fx, &r)) {
-		if (vrb_sgl_scatter(&l, VRB_GRH_LEN, pkt->payload, pkt->len, fx, &r))
+	if (vrb_sgl_scatter(&l, 0, grh, fx, &r)) {
+		if (vrb_sgl_scatter(&l, VRB_GRH_LEN, payload, fx, &r))
 			return true;
 		fx->n_place = before;
 	}

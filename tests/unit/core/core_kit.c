@@ -15,16 +15,17 @@ static void ring(struct vrb_wq *q, uint64_t *mem, uint32_t n)
 			     .max_sge = VRB_MAX_SGE};
 }
 
-void kit_reg(struct kit *k, void *host, uint64_t len, uint32_t pd, uint32_t access, uint32_t *lkey,
-	     uint32_t *rkey)
+struct kit_keys kit_reg(struct kit *k, void *host, uint64_t len, uint32_t pd, uint32_t access)
 {
+	struct kit_keys keys;
 	struct vrb_key r = {.base = (uintptr_t)host,
 			    .len = len,
 			    .host = (uintptr_t)host,
 			    .pd = pd,
 			    .access = access};
 
-	vrb_mr_add(&k->keys, &r, lkey, rkey);
+	vrb_mr_add(&k->keys, &r, &keys.l, &keys.r);
+	return keys;
 }
 
 static void memory(struct kit *k)
@@ -32,11 +33,19 @@ static void memory(struct kit *k)
 	uint32_t all = VRB_ACC_LOCAL_WRITE | VRB_ACC_REMOTE_WRITE | VRB_ACC_REMOTE_READ |
 		       VRB_ACC_REMOTE_ATOMIC | VRB_ACC_MW_BIND;
 
+	struct kit_keys x;
+
 	vrb_keytab_init(&k->keys, 42);
 	vrb_keytab_grow(&k->keys, k->key_mem, KIT_KEYS);
-	kit_reg(k, k->mem, KIT_MEM, 1, all, &k->lkey, &k->rkey);
-	kit_reg(k, k->ro, KIT_RO, 1, 0, &k->ro_lkey, &k->ro_rkey);
-	kit_reg(k, k->other, sizeof(k->other), 2, all, &k->other_lkey, &k->other_rkey);
+	x = kit_reg(k, k->mem, KIT_MEM, 1, all);
+	k->lkey = x.l;
+	k->rkey = x.r;
+	x = kit_reg(k, k->ro, KIT_RO, 1, 0);
+	k->ro_lkey = x.l;
+	k->ro_rkey = x.r;
+	x = kit_reg(k, k->other, sizeof(k->other), 2, all);
+	k->other_lkey = x.l;
+	k->other_rkey = x.r;
 	for (uint32_t i = 0; i < KIT_MEM; i++)
 		k->wire[i] = (uint8_t)(7 * i + 1);
 	for (uint32_t i = 0; i < sizeof(k->grh); i++)

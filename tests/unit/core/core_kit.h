@@ -72,9 +72,11 @@ struct kit *kit_new(const struct kit_opts *o);
 #define kit(...) kit_new(&(struct kit_opts){__VA_ARGS__})
 void kit_free(struct kit *k);
 void kit_to(struct kit *k, enum vrb_qp_state state);
-/* A region of the kit's PD (or another) over [host, host + len). */
-void kit_reg(struct kit *k, void *host, uint64_t len, uint32_t pd, uint32_t access, uint32_t *lkey,
-	     uint32_t *rkey);
+struct kit_keys {
+	uint32_t l, r;
+};
+/* A region over [host, host + len). */
+struct kit_keys kit_reg(struct kit *k, void *host, uint64_t len, uint32_t pd, uint32_t access);
 
 /* ---- posting: w is a template; len is the sum of the SGEs unless it is set */
 #define SGE(k, off, n) ((struct vrb_sge){(uintptr_t)((k)->mem + (off)), (n), (k)->lkey})

@@ -22,21 +22,28 @@ static void setup(struct table *x)
 static const struct vrb_key region = {
 	.base = 0x10000, .len = 0x1000, .host = 0x500000, .pd = 1, .access = 1 | 2 | 4 | 8};
 
-static enum vrb_verdict local(const struct table *x, uint32_t lkey, uint64_t addr, uint32_t len,
-			      uint32_t pd, uint32_t need, struct vrb_report *r)
+#define SGE(lkey, addr, len) ((struct vrb_sge){addr, len, lkey})
+
+static enum vrb_verdict local(const struct table *x, struct vrb_sge s, uint32_t pd, uint32_t need,
+			      struct vrb_report *r)
 {
-	struct vrb_sge s = {addr, len, lkey};
 	uint64_t host;
 
 	return vrb_key_check_local(&x->t, &s, 3, pd, need, &host, r);
 }
 
-static enum vrb_verdict remote(const struct table *x, uint32_t rkey, uint64_t va, uint64_t len,
-			       uint32_t need, struct vrb_report *r)
+struct target {
+	uint32_t rkey;
+	uint64_t va, len;
+};
+#define TO(rkey, va, len) ((struct target){rkey, va, len})
+
+static enum vrb_verdict remote(const struct table *x, struct target t, uint32_t need,
+			       struct vrb_report *r)
 {
 	uint64_t host;
 
-	return vrb_key_check_remote(&x->t, rkey, va, len, 1, need, 0x99, &host, r);
+	return vrb_key_check_remote(&x->t, t.rkey, t.va, t.len, 1, need, 0x99, &host, r);
 }
 
 static void test_numbers(void **state)
@@ -51,7 +58,8 @@ static void test_numbers(void **state)
 		vrb_mr_add(&x.t, &region, &l, &r);
 		assert_int_not_equal(l, r);
 		assert_true(l >> 8 != 0 && r >> 8 != 0);
-		assert_int_equal(local(&x, l, 0x10000, 1, 1, 1, &(struct vrb_report){0}), VRB_OK);
+		assert_int_equal(local(&x, SGE(l, 0x10000, 1), 1, 1, &(struct vrb_report){0}),
+				 VRB_OK);
 	}
 	assert_int_equal(x.t.n_free, 1);
 }
@@ -94,27 +102,28 @@ static void test_local_reasons(void **state)
 	vrb_mr_add(&x.t, &region, &l, &r);
 	weak.access = 0;
 	vrb_mr_add(&x.t, &weak, &wl, &wr);
-	assert_int_equal(local(&x, l, 0x10ff8, 20, 1, 0, &p), VRB_V_LKEY_RANGE_END);
+	assert_int_equal(local(&x, SGE(l, 0x10ff8, 20), 1, 0, &p), VRB_V_LKEY_RANGE_END);
 	assert_int_equal(p.val[0], 3);
 	assert_int_equal(p.val[1], l);
 	assert_int_equal(p.val[2], 0x10ff8);
 	assert_int_equal(p.val[3], 20);
 	assert_int_equal(p.val[4], 12);
 	assert_int_equal(p.val[5], 0x1000);
-	assert_int_equal(local(&x, l, 0x10000, 0x1001, 1, 0, &p), VRB_V_LKEY_RANGE_END);
+	assert_int_equal(local(&x, SGE(l, 0x10000, 0x1001), 1, 0, &p), VRB_V_LKEY_RANGE_END);
 	assert_int_equal(p.val[4], 1);
-	assert_int_equal(local(&x, l, 0xfff0, 8, 1, 0, &p), VRB_V_LKEY_RANGE_START);
+	assert_int_equal(local(&x, SGE(l, 0xfff0, 8), 1, 0, &p), VRB_V_LKEY_RANGE_START);
 	assert_int_equal(p.val[4], 16);
-	assert_int_equal(local(&x, l, UINT64_MAX - 3, 8, 1, 0, &p), VRB_V_LKEY_RANGE_END);
-	assert_int_equal(local(&x, r, 0x10000, 8, 1, 0, &p), VRB_V_LKEY_IS_RKEY);
-	assert_int_equal(local(&x, l, 0x10000, 8, 2, 0, &p), VRB_V_LKEY_OTHER_PD);
-	assert_int_equal(local(&x, wl, 0x10000, 8, 1, 1, &p), VRB_V_LKEY_NO_WRITE);
-	assert_int_equal(local(&x, wl, 0x10000, 8, 1, 0, &p), VRB_OK); /* reading is always good */
-	assert_int_equal(local(&x, 0, 0x10000, 8, 1, 0, &p), VRB_V_LKEY_UNKNOWN);
-	assert_int_equal(local(&x, l ^ 0x80, 0x10000, 8, 1, 0, &p), VRB_V_LKEY_UNKNOWN);
-	assert_int_equal(local(&x, 0xffffffff, 0x10000, 8, 1, 0, &p), VRB_V_LKEY_UNKNOWN);
+	assert_int_equal(local(&x, SGE(l, UINT64_MAX - 3, 8), 1, 0, &p), VRB_V_LKEY_RANGE_END);
+	assert_int_equal(local(&x, SGE(r, 0x10000, 8), 1, 0, &p), VRB_V_LKEY_IS_RKEY);
+	assert_int_equal(local(&x, SGE(l, 0x10000, 8), 2, 0, &p), VRB_V_LKEY_OTHER_PD);
+	assert_int_equal(local(&x, SGE(wl, 0x10000, 8), 1, 1, &p), VRB_V_LKEY_NO_WRITE);
+	assert_int_equal(local(&x, SGE(wl, 0x10000, 8), 1, 0, &p),
+			 VRB_OK); /* reading is always good */
+	assert_int_equal(local(&x, SGE(0, 0x10000, 8), 1, 0, &p), VRB_V_LKEY_UNKNOWN);
+	assert_int_equal(local(&x, SGE(l ^ 0x80, 0x10000, 8), 1, 0, &p), VRB_V_LKEY_UNKNOWN);
+	assert_int_equal(local(&x, SGE(0xffffffff, 0x10000, 8), 1, 0, &p), VRB_V_LKEY_UNKNOWN);
 	assert_true(vrb_mr_del(&x.t, l));
-	assert_int_equal(local(&x, l, 0x10000, 8, 1, 0, &p), VRB_V_LKEY_STALE);
+	assert_int_equal(local(&x, SGE(l, 0x10000, 8), 1, 0, &p), VRB_V_LKEY_STALE);
 }
 
 static void test_remote_reasons(void **state)
@@ -127,25 +136,25 @@ static void test_remote_reasons(void **state)
 	(void)state;
 	setup(&x);
 	vrb_mr_add(&x.t, &region, &l, &r);
-	assert_int_equal(remote(&x, r, 0x10ff8, 20, 2, &p), VRB_V_RKEY_RANGE_END);
+	assert_int_equal(remote(&x, TO(r, 0x10ff8, 20), 2, &p), VRB_V_RKEY_RANGE_END);
 	assert_int_equal(p.val[0], r);
 	assert_int_equal(p.val[1], 0x10ff8);
 	assert_int_equal(p.val[2], 20);
 	assert_int_equal(p.val[3], 12);
 	assert_int_equal(p.qpn, 0x99);
-	assert_int_equal(remote(&x, r, 0xfff0, 8, 2, &p), VRB_V_RKEY_RANGE_START);
+	assert_int_equal(remote(&x, TO(r, 0xfff0, 8), 2, &p), VRB_V_RKEY_RANGE_START);
 	assert_int_equal(p.val[3], 16);
-	assert_int_equal(remote(&x, r, UINT64_MAX, UINT64_MAX, 2, &p), VRB_V_RKEY_RANGE_END);
-	assert_int_equal(remote(&x, l, 0x10000, 8, 2, &p), VRB_V_RKEY_IS_LKEY);
+	assert_int_equal(remote(&x, TO(r, UINT64_MAX, UINT64_MAX), 2, &p), VRB_V_RKEY_RANGE_END);
+	assert_int_equal(remote(&x, TO(l, 0x10000, 8), 2, &p), VRB_V_RKEY_IS_LKEY);
 	assert_int_equal(vrb_key_check_remote(&x.t, r, 0x10000, 8, 2, 2, 0, &host, &p),
 			 VRB_V_RKEY_OTHER_PD);
-	assert_int_equal(remote(&x, r, 0x10000, 8, 2 | 64, &p), VRB_V_RKEY_RIGHTS);
+	assert_int_equal(remote(&x, TO(r, 0x10000, 8), 2 | 64, &p), VRB_V_RKEY_RIGHTS);
 	assert_int_equal(p.val[1], 15);
 	assert_int_equal(p.val[2], 66);
-	assert_int_equal(remote(&x, 0, 0, 8, 2, &p), VRB_V_RKEY_UNKNOWN);
-	assert_int_equal(remote(&x, 0x12345678, 0, 8, 2, &p), VRB_V_RKEY_UNKNOWN);
+	assert_int_equal(remote(&x, TO(0, 0, 8), 2, &p), VRB_V_RKEY_UNKNOWN);
+	assert_int_equal(remote(&x, TO(0x12345678, 0, 8), 2, &p), VRB_V_RKEY_UNKNOWN);
 	assert_true(vrb_mr_del(&x.t, l));
-	assert_int_equal(remote(&x, r, 0x10000, 8, 2, &p), VRB_V_RKEY_STALE);
+	assert_int_equal(remote(&x, TO(r, 0x10000, 8), 2, &p), VRB_V_RKEY_STALE);
 }
 
 static void test_zero_based(void **state)
@@ -163,7 +172,7 @@ static void test_zero_based(void **state)
 	vrb_mr_add(&x.t, &z, &l, &r);
 	assert_int_equal(vrb_key_check_remote(&x.t, r, 16, 8, 1, 2, 0, &host, &p), VRB_OK);
 	assert_int_equal(host, 0x500010);
-	assert_int_equal(remote(&x, r, 0xff9, 8, 2, &p), VRB_V_RKEY_RANGE_END);
+	assert_int_equal(remote(&x, TO(r, 0xff9, 8), 2, &p), VRB_V_RKEY_RANGE_END);
 }
 
 /* Old keys stay dead through many reuses of their index. */
@@ -180,9 +189,9 @@ static void test_reuse(void **state)
 		for (uint32_t i = 0; i < n; i++) {
 			assert_int_not_equal(l, seen[i][0]);
 			assert_int_not_equal(r, seen[i][1]);
-			assert_int_equal(local(&x, seen[i][0], 0x10000, 1, 1, 0, &p),
+			assert_int_equal(local(&x, SGE(seen[i][0], 0x10000, 1), 1, 0, &p),
 					 VRB_V_LKEY_STALE);
-			assert_int_equal(remote(&x, seen[i][1], 0x10000, 1, 2, &p),
+			assert_int_equal(remote(&x, TO(seen[i][1], 0x10000, 1), 2, &p),
 					 VRB_V_RKEY_STALE);
 		}
 		seen[n][0] = l;
@@ -207,12 +216,12 @@ static void test_grow(void **state)
 	vrb_keytab_grow(&x.t, bigger, 4 * N);
 	assert_int_equal(x.t.n_free, 3 * N + 1);
 	for (uint32_t i = 0; i < 7; i++) {
-		assert_int_equal(local(&x, l[i], 0x10000, 1, 1, 0, &p), VRB_OK);
-		assert_int_equal(remote(&x, r[i], 0x10000, 1, 2, &p), VRB_OK);
+		assert_int_equal(local(&x, SGE(l[i], 0x10000, 1), 1, 0, &p), VRB_OK);
+		assert_int_equal(remote(&x, TO(r[i], 0x10000, 1), 2, &p), VRB_OK);
 	}
 	while (x.t.n_free >= 2)
 		vrb_mr_add(&x.t, &region, &l2, &r2);
-	assert_int_equal(local(&x, l2, 0x10000, 1, 1, 0, &p), VRB_OK);
+	assert_int_equal(local(&x, SGE(l2, 0x10000, 1), 1, 0, &p), VRB_OK);
 }
 
 static void test_unbound_window(void **state)
@@ -224,8 +233,8 @@ static void test_unbound_window(void **state)
 	(void)state;
 	setup(&x);
 	w = vrb_mw_add(&x.t, 1, VRB_KEY_MW1);
-	assert_int_equal(remote(&x, w, 0, 1, 2, &p), VRB_V_RKEY_STALE);
-	assert_int_equal(local(&x, w, 0, 1, 1, 0, &p), VRB_V_LKEY_IS_RKEY);
+	assert_int_equal(remote(&x, TO(w, 0, 1), 2, &p), VRB_V_RKEY_STALE);
+	assert_int_equal(local(&x, SGE(w, 0, 1), 1, 0, &p), VRB_V_LKEY_IS_RKEY);
 	assert_true(vrb_mw_del(&x.t, w));
 	assert_false(vrb_mw_del(&x.t, w));
 	assert_false(vrb_mw_del(&x.t, 0xffffffff));

@@ -128,7 +128,6 @@ static void refused(enum vrb_key_kind kind, const struct bind *b, uint64_t reaso
 {
 	struct kit *k = kit(0);
 	struct bind x = *b;
-	uint32_t l, r;
 
 	x.rkey = vrb_mw_add(&k->keys, b->rkey == 2 ? 2 : 1, kind);
 	if (b->rkey == 1)
@@ -140,12 +139,10 @@ static void refused(enum vrb_key_kind kind, const struct bind *b, uint64_t reaso
 	if (b->mr_lkey == 3)
 		x.mr_lkey = k->rkey;
 	if (b->mr_lkey == 4) { /* bindable, but without LOCAL_WRITE */
-		kit_reg(k, k->mem, 4096, 1, VRB_ACC_MW_BIND, &l, &r);
-		x.mr_lkey = l;
+		x.mr_lkey = kit_reg(k, k->mem, 4096, 1, VRB_ACC_MW_BIND).l;
 	}
 	if (b->mr_lkey == 5) {
-		kit_reg(k, k->mem, 4096, 1, 1 | VRB_ACC_MW_BIND | VRB_ACC_ZERO_BASED, &l, &r);
-		x.mr_lkey = l;
+		x.mr_lkey = kit_reg(k, k->mem, 4096, 1, 1 | VRB_ACC_MW_BIND | VRB_ACC_ZERO_BASED).l;
 	}
 	post_op(k, 1, VRB_WR_SEND, 0, 8);
 	want(k, REQ, P(VRB_OP_SEND_ONLY, 100, .len = 8, .flags = A));

@@ -189,14 +189,14 @@ static void test_repetitions_refused(void **state)
 static void test_repeated_read_key_gone(void **state)
 {
 	struct kit *k = filled();
-	uint32_t lkey, rkey;
+	struct kit_keys keys;
 
 	(void)state;
-	kit_reg(k, k->mem, 4096, 1, 15, &lkey, &rkey);
-	give(k, P(VRB_OP_READ_REQ, 200, .rkey = rkey, .va = (uintptr_t)k->mem, .dma_len = 8));
+	keys = kit_reg(k, k->mem, 4096, 1, 15);
+	give(k, P(VRB_OP_READ_REQ, 200, .rkey = keys.r, .va = (uintptr_t)k->mem, .dma_len = 8));
 	want(k, RESP, RESP_(ONLY, 200, 8));
-	assert_true(vrb_mr_del(&k->keys, lkey));
-	give(k, P(VRB_OP_READ_REQ, 200, .rkey = rkey, .va = (uintptr_t)k->mem, .dma_len = 8));
+	assert_true(vrb_mr_del(&k->keys, keys.l));
+	give(k, P(VRB_OP_READ_REQ, 200, .rkey = keys.r, .va = (uintptr_t)k->mem, .dma_len = 8));
 	want_verdict(k, VRB_V_RKEY_STALE);
 	want_event(k, VRB_ASYNC_QP_ACCESS_ERR);
 	want(k, RESP, NAK(200, VRB_NAK_ACCESS));
@@ -208,14 +208,14 @@ static void test_repeated_read_key_gone(void **state)
 static void test_region_goes_in_mid_answer(void **state)
 {
 	struct kit *k = filled();
-	uint32_t lkey, rkey;
+	struct kit_keys keys;
 
 	(void)state;
-	kit_reg(k, k->mem, 4096, 1, 15, &lkey, &rkey);
-	give(k, P(VRB_OP_READ_REQ, 200, .rkey = rkey, .va = (uintptr_t)k->mem, .dma_len = 600));
+	keys = kit_reg(k, k->mem, 4096, 1, 15);
+	give(k, P(VRB_OP_READ_REQ, 200, .rkey = keys.r, .va = (uintptr_t)k->mem, .dma_len = 600));
 	give(k, P(VRB_OP_READ_REQ, 203, TO(k, 0), .dma_len = 8));
 	want(k, RESP, RESP_(FIRST, 200, 256));
-	assert_true(vrb_mr_del(&k->keys, lkey));
+	assert_true(vrb_mr_del(&k->keys, keys.l));
 	want(k, RESP, NAK(201, VRB_NAK_ACCESS));
 	want_verdict(k, VRB_V_RKEY_STALE);
 	want_event(k, VRB_ASYNC_QP_ACCESS_ERR);
@@ -324,15 +324,15 @@ static void test_psn_wrap(void **state)
 static void test_largest_read(void **state)
 {
 	struct kit *k = kit(0);
-	uint32_t lkey, rkey;
+	struct kit_keys keys;
 
 	(void)state;
-	kit_reg(k, k->mem, VRB_MAX_MSG, 1, 15, &lkey, &rkey);
-	give(k, P(VRB_OP_READ_REQ, 200, .rkey = rkey, .va = (uintptr_t)k->mem,
+	keys = kit_reg(k, k->mem, VRB_MAX_MSG, 1, 15);
+	give(k, P(VRB_OP_READ_REQ, 200, .rkey = keys.r, .va = (uintptr_t)k->mem,
 		  .dma_len = VRB_MAX_MSG));
 	assert_int_equal(k->qp.epsn.v, 200 + 0x800000);
 	want(k, RESP, RESP_(FIRST, 200, 256));
-	give(k, P(VRB_OP_READ_REQ, 200 + 0x7fffff, .rkey = rkey,
+	give(k, P(VRB_OP_READ_REQ, 200 + 0x7fffff, .rkey = keys.r,
 		  .va = (uintptr_t)k->mem + VRB_MAX_MSG - 256, .dma_len = 256));
 	want(k, RESP, RESP_(ONLY, 200 + 0x7fffff, 256));
 	want_none(k, RESP);

@@ -173,13 +173,13 @@ static void test_big_mtu(void **state)
 static void test_largest_message(void **state)
 {
 	struct kit *k = kit(.window = 4);
-	uint32_t lkey, rkey;
+	struct kit_keys keys;
 	struct vrb_swqe w = {.wr_id = 1, .op = VRB_WR_SEND, .flags = VRB_WRF_SIGNALED};
 
 	(void)state;
 	/* memory is not touched: packets are gather lists */
-	kit_reg(k, k->mem, VRB_MAX_MSG, 1, 0, &lkey, &rkey);
-	post(k, w, &(struct vrb_sge){(uintptr_t)k->mem, VRB_MAX_MSG, lkey}, 1);
+	keys = kit_reg(k, k->mem, VRB_MAX_MSG, 1, 0);
+	post(k, w, &(struct vrb_sge){(uintptr_t)k->mem, VRB_MAX_MSG, keys.l}, 1);
 	want(k, REQ, P(VRB_OP_SEND_FIRST, 100, .len = 256, .flags = A));
 	for (uint32_t i = 1; i < 0x800000; i++) {
 		give(k, ACK((100 + i - 1) & VRB_PSN_MASK));
@@ -473,16 +473,16 @@ static void test_local_protection(void **state)
 static void test_region_goes_in_mid_message(void **state)
 {
 	struct kit *k = kit(0);
-	uint32_t lkey, rkey;
+	struct kit_keys keys;
 	struct vrb_swqe w = {.wr_id = 2, .op = VRB_WR_SEND};
 
 	(void)state;
-	kit_reg(k, k->mem, 4096, 1, 0, &lkey, &rkey);
+	keys = kit_reg(k, k->mem, 4096, 1, 0);
 	post_op(k, 1, VRB_WR_SEND, 0, 8);
-	post(k, w, &(struct vrb_sge){(uintptr_t)k->mem, 1024, lkey}, 1);
+	post(k, w, &(struct vrb_sge){(uintptr_t)k->mem, 1024, keys.l}, 1);
 	want(k, REQ, P(VRB_OP_SEND_ONLY, 100, .len = 8, .flags = A));
 	want(k, REQ, P(VRB_OP_SEND_FIRST, 101, .len = 256));
-	assert_true(vrb_mr_del(&k->keys, lkey));
+	assert_true(vrb_mr_del(&k->keys, keys.l));
 	want_none(k, REQ);
 	want_verdict(k, VRB_V_LKEY_STALE);
 	/* the first was lost: it is repeated, the second only as far as it had come */
@@ -499,16 +499,16 @@ static void test_region_goes_in_mid_message(void **state)
 static void test_repetition_fails_but_answer_comes(void **state)
 {
 	struct kit *k = kit(0);
-	uint32_t lkey, rkey;
+	struct kit_keys keys;
 	struct vrb_swqe w = {.wr_id = 2, .op = VRB_WR_SEND, .flags = VRB_WRF_SIGNALED};
 
 	(void)state;
-	kit_reg(k, k->mem, 4096, 1, 0, &lkey, &rkey);
+	keys = kit_reg(k, k->mem, 4096, 1, 0);
 	post_op(k, 1, VRB_WR_SEND, 0, 8);
-	post(k, w, &(struct vrb_sge){(uintptr_t)k->mem, 8, lkey}, 1);
+	post(k, w, &(struct vrb_sge){(uintptr_t)k->mem, 8, keys.l}, 1);
 	want(k, REQ, P(VRB_OP_SEND_ONLY, 100, .len = 8, .flags = A));
 	want(k, REQ, P(VRB_OP_SEND_ONLY, 101, .len = 8, .flags = A));
-	assert_true(vrb_mr_del(&k->keys, lkey));
+	assert_true(vrb_mr_del(&k->keys, keys.l));
 	pass(k, 70 * VRB_NS_PER_MS);
 	want(k, REQ, P(VRB_OP_SEND_ONLY, 100, .len = 8, .flags = A));
 	want_none(k, REQ);

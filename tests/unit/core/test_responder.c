@@ -485,7 +485,7 @@ static void test_no_read_resources(void **state)
 static struct vrb_pkt aimed(struct kit *k, uint8_t op, uint32_t which)
 {
 	struct vrb_pkt p = *P(op, 200, TO(k, 0));
-	uint32_t lkey;
+	struct kit_keys keys;
 
 	p.dma_len = 8;
 	if (op == VRB_OP_WRITE_ONLY)
@@ -516,8 +516,9 @@ static struct vrb_pkt aimed(struct kit *k, uint8_t op, uint32_t which)
 		p.va -= 8;
 		break;
 	default:
-		kit_reg(k, k->mem, 4096, 1, 15, &lkey, &p.rkey);
-		assert_true(vrb_mr_del(&k->keys, lkey));
+		keys = kit_reg(k, k->mem, 4096, 1, 15);
+		p.rkey = keys.r;
+		assert_true(vrb_mr_del(&k->keys, keys.l));
 		break;
 	}
 	return p;
@@ -550,14 +551,14 @@ static void test_rkey_faults(void **state)
 static void test_region_goes_in_mid_write(void **state)
 {
 	struct kit *k = armed_kit(0);
-	uint32_t lkey, rkey;
+	struct kit_keys keys;
 
 	(void)state;
-	kit_reg(k, k->mem, 4096, 1, 15, &lkey, &rkey);
-	give(k, P(VRB_OP_WRITE_FIRST, 200, .len = 256, .rkey = rkey, .va = (uintptr_t)k->mem,
+	keys = kit_reg(k, k->mem, 4096, 1, 15);
+	give(k, P(VRB_OP_WRITE_FIRST, 200, .len = 256, .rkey = keys.r, .va = (uintptr_t)k->mem,
 		  .dma_len = 300));
 	memset(k->mem, 0, KIT_MEM);
-	assert_true(vrb_mr_del(&k->keys, lkey));
+	assert_true(vrb_mr_del(&k->keys, keys.l));
 	give(k, P(VRB_OP_WRITE_LAST, 201, .len = 44));
 	want_verdict(k, VRB_V_RKEY_STALE);
 	want_event(k, VRB_ASYNC_QP_ACCESS_ERR);
