@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Any bytes as a frame (from the IP header) and as a packet (from the BTH): nothing is read beyond
+ * them, and what parses is the same again when emitted and parsed.
+ */
+#include <string.h>
+
+#include "fuzz/fuzz.h"
+#include "wire/icrc.h"
+#include "wire/net.h"
+#include "wire/pkt.h"
+#include "wire/roce.h"
+
+static void same_again(const struct vrb_pkt *pkt)
+{
+	uint8_t bytes[VRB_ROCE_PACKET_MAX + VRB_HEADERS_MAX];
+	size_t n = vrb_pkt_emit_headers(pkt, bytes), len;
+	struct vrb_pkt again;
+
+	FZ_CHECK(n <= VRB_HEADERS_MAX);
+	len = n + pkt->len + vrb_pkt_pad(pkt->len);
+	if (pkt->len)
+		memcpy(bytes + n, pkt->payload, pkt->len);
+	memset(bytes + n + pkt->len, 0, vrb_pkt_pad(pkt->len));
+	FZ_CHECK(vrb_pkt_parse(bytes, len, &again, NULL) == VRB_OK);
+	FZ_CHECK(again.payload == bytes + n);
+	again.payload = pkt->payload;
+	FZ_CHECK(memcmp(&again, pkt, sizeof(again)) == 0);
+}
+
+static void packet(const uint8_t *bytes, size_t len)
+{
+	struct vrb_report why = {0};
+	struct vrb_pkt pkt;
+	char line[300];
+
+	if (vrb_pkt_parse(bytes, len, &pkt, &why) != VRB_OK) {
+		FZ_CHECK(why.verdict != VRB_OK);
+		vrb_verdict_format(line, sizeof(line), &why);
+		return;
+	}
+	FZ_CHECK(pkt.payload >= bytes && pkt.payload + pkt.len + pkt.pad == bytes + len);
+	FZ_CHECK(vrb_pkt_dump(line, sizeof(line), &pkt) < sizeof(line));
+	vrb_pkt_dump(line, 20, &pkt);
+	same_again(&pkt);
+}
+
+static void frame(const uint8_t *data, size_t size)
+{
+	uint8_t again[VRB_NET_MAX];
+	struct vrb_report why;
+	const uint8_t *bytes;
+	struct vrb_net net;
+	uint16_t ip_id;
+	size_t len;
+
+	if (vrb_net_parse(data, size, &net, &bytes, &len) != VRB_OK)
+		return;
+	FZ_CHECK(bytes > data && bytes + len <= data + size);
+	/* an IPv6 packet may carry IPv4-mapped addresses; no frame of ours does */
+	if ((data[0] >> 4 == 4) == vrb_gid_is_ipv4(&net.dst))
+		FZ_CHECK(vrb_net_emit(&net, len, again) == (size_t)(bytes - data));
+	vrb_icrc_check(data, (size_t)(bytes - data), bytes, len, &why);
+	if (data[0] >> 4 == 4 && vrb_icrc_solve_ip_id(data, bytes, len, &ip_id, &why) == VRB_OK) {
+		memcpy(again, data, VRB_IPV4_LEN + VRB_UDP_LEN);
+		again[4] = (uint8_t)(ip_id >> 8);
+		again[5] = (uint8_t)ip_id;
+		FZ_CHECK(vrb_icrc_check(again, VRB_IPV4_LEN + VRB_UDP_LEN, bytes, len, &why) ==
+			 VRB_OK);
+	}
+	if (len >= VRB_ICRC_LEN)
+		packet(bytes, len - VRB_ICRC_LEN);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	frame(data, size);
+	packet(data, size);
+	return 0;
+}
