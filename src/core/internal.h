@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the files of the core share and nobody else sees. Every public step ends in vrb_qp_settle,
- * which ends an entry that waits to fail, turns a dead CQ into a failed QP, notices a drained send
- * queue and keeps slow_tx and slow_rx; the functions here may leave those to it.
+ * which ends an entry that waits to fail or whose peer is gone, turns a dead CQ into a failed QP,
+ * notices a drained send queue and keeps slow_tx and slow_rx; the functions here may leave those to
+ * it.
  */
 #ifndef VRB_CORE_INTERNAL_H
 #define VRB_CORE_INTERNAL_H

@@ -149,7 +149,9 @@ static void apply_link(struct vrb_qp *qp, uint32_t mtu, uint32_t window_max)
 	if (!window_max)
 		return;
 	qp->window_max = window_max < VRB_WINDOW_CLAMP ? window_max : VRB_WINDOW_CLAMP;
-	qp->read_chunk = qp->window_max < 4 ? 1 : qp->window_max / 4;
+	/* chunks of a READ under way keep their place */
+	if (qp->sq_una == qp->sq_send)
+		qp->read_chunk = qp->window_max < 4 ? 1 : qp->window_max / 4;
 }
 
 static void enter(struct vrb_qp *qp, enum vrb_qp_state to, struct vrb_fx *fx)

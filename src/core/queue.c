@@ -98,9 +98,9 @@ void vrb_qp_fail(struct vrb_qp *qp, const struct vrb_report *why, struct vrb_fx 
 
 static void end_gone(struct vrb_qp *qp, struct vrb_fx *fx)
 {
-	bool posted = qp->sq_una != qp->sq.tail;
+	bool posted = qp->peer_gone && qp->sq_una != qp->sq.tail;
 
-	if (qp->state == VRB_QPS_SQD)
+	if (qp->state == VRB_QPS_SQD && posted)
 		posted = qp->sq_una != vrb_qp_started_end(qp);
 	else if (qp->state != VRB_QPS_RTS)
 		posted = false;
@@ -117,7 +117,6 @@ void vrb_qp_on_peer_gone(struct vrb_qp *qp, const struct vrb_report *why, struct
 	qp->peer_gone = true;
 	qp->gone_why = *why;
 	qp->gone_why.qpn = qp->qpn;
-	end_gone(qp, fx);
 	vrb_qp_settle(qp, fx);
 }
 
@@ -126,9 +125,7 @@ void vrb_qp_post(struct vrb_qp *qp, uint32_t n, struct vrb_fx *fx)
 	qp->sq.tail += n;
 	if (qp->state == VRB_QPS_ERR || qp->state == VRB_QPS_SQE)
 		vrb_qp_flush_send(qp, fx);
-	else if (qp->peer_gone)
-		end_gone(qp, fx);
-	else
+	else if (!qp->peer_gone)
 		return;
 	vrb_qp_settle(qp, fx);
 }
@@ -209,6 +206,7 @@ static uint8_t rx_flags(const struct vrb_qp *qp)
 void vrb_qp_settle(struct vrb_qp *qp, struct vrb_fx *fx)
 {
 	end_failing(qp, fx);
+	end_gone(qp, fx);
 	fail_on_dead_cq(qp, fx);
 	check_drained(qp, fx);
 	qp->resp_pending = qp->nak_syndrome != 0 || qp->n_rd_pending > 0;

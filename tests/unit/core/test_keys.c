@@ -224,6 +224,44 @@ static void test_grow(void **state)
 	assert_int_equal(local(&x, SGE(l2, 0x10000, 1), 1, 0, &p), VRB_OK);
 }
 
+static void test_change(void **state)
+{
+	struct table x;
+	struct vrb_report p;
+	uint32_t l, r;
+
+	(void)state;
+	setup(&x);
+	vrb_mr_add(&x.t, &region, &l, &r);
+	x.ent[r >> 8].n_windows = 1;
+	assert_false(vrb_mr_change(&x.t, l, 2, 0));
+	assert_int_equal(local(&x, SGE(l, 0x10000, 1), 1, 1, &p), VRB_OK);
+	x.ent[r >> 8].n_windows = 0;
+	assert_true(vrb_mr_change(&x.t, l, 2, 0));
+	assert_int_equal(local(&x, SGE(l, 0x10000, 1), 1, 0, &p), VRB_V_LKEY_OTHER_PD);
+	assert_int_equal(local(&x, SGE(l, 0x10000, 1), 2, 1, &p), VRB_V_LKEY_NO_WRITE);
+	assert_int_equal(remote(&x, TO(r, 0x10000, 1), 2, &p), VRB_V_RKEY_OTHER_PD);
+}
+
+/* The last free index is taken and comes back. */
+static void test_exhausted(void **state)
+{
+	struct table x;
+	uint32_t l, r, w;
+
+	(void)state;
+	setup(&x);
+	while (x.t.n_free >= 2)
+		vrb_mr_add(&x.t, &region, &l, &r);
+	w = vrb_mw_add(&x.t, 1, VRB_KEY_MW2);
+	assert_int_equal(x.t.n_free, 0);
+	assert_true(vrb_mw_del(&x.t, w));
+	assert_true(vrb_mr_del(&x.t, l));
+	assert_int_equal(x.t.n_free, 3);
+	vrb_mr_add(&x.t, &region, &l, &r);
+	assert_int_equal(x.t.n_free, 1);
+}
+
 static void test_unbound_window(void **state)
 {
 	struct table x;
@@ -248,6 +286,7 @@ int main(void)
 		cmocka_unit_test(test_local_reasons), cmocka_unit_test(test_remote_reasons),
 		cmocka_unit_test(test_zero_based),    cmocka_unit_test(test_reuse),
 		cmocka_unit_test(test_grow),	      cmocka_unit_test(test_unbound_window),
+		cmocka_unit_test(test_change),	      cmocka_unit_test(test_exhausted),
 	};
 
 	return VRB_RUN_TESTS(tests);

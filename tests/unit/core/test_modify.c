@@ -190,6 +190,33 @@ static void test_query(void **state)
 	kit_free(k);
 }
 
+static void test_address_and_limits(void **state)
+{
+	struct kit *k = kit(0);
+	struct vrb_qp_attr a = {.dgid = {{1, 2, 3}},
+				.is_global = 1,
+				.sgid_index = 2,
+				.hop_limit = 64,
+				.flow_label = 77,
+				.av_port = 1,
+				.traffic_class = 8,
+				.max_dest_rd_atomic = 200};
+
+	(void)state;
+	vrb_qp_modify(&k->qp, &a, VRB_QPA_AV | VRB_QPA_MAX_DEST_RD_ATOMIC, 4096, 2, &k->fx);
+	vrb_qp_query(&k->qp, &a);
+	assert_int_equal(a.dgid.raw[2], 3);
+	assert_int_equal(a.sgid_index, 2);
+	assert_int_equal(a.hop_limit, 64);
+	assert_int_equal(a.flow_label, 77);
+	assert_int_equal(a.traffic_class, 8);
+	assert_int_equal(a.max_dest_rd_atomic, VRB_RD_ATOMIC_MAX);
+	assert_int_equal(k->qp.mtu, 4096);
+	assert_int_equal(k->qp.window_max, 2);
+	assert_int_equal(k->qp.read_chunk, 1);
+	kit_free(k);
+}
+
 static void test_attributes_in_rts(void **state)
 {
 	struct kit *k = kit(0);
@@ -254,6 +281,7 @@ int main(void)
 		cmocka_unit_test(test_query),
 		cmocka_unit_test(test_attributes_in_rts),
 		cmocka_unit_test(test_straight_line),
+		cmocka_unit_test(test_address_and_limits),
 	};
 
 	return VRB_RUN_TESTS(tests);

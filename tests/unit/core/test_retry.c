@@ -290,6 +290,31 @@ static void test_local_operations_once(void **state)
 	kit_free(k);
 }
 
+static void test_repetition_passes_over_local_operations(void **state)
+{
+	struct kit *k = one(0);
+	uint32_t rkey = vrb_mw_add(&k->keys, 1, VRB_KEY_MW2);
+	struct vrb_swqe bind = {.wr_id = 2,
+				.op = VRB_WR_BIND_MW,
+				.rkey = rkey + 1,
+				.va = (uintptr_t)k->mem,
+				.bind = {4096, VRB_ACC_REMOTE_WRITE, k->lkey}};
+
+	(void)state;
+	post(k, bind, NULL, 0);
+	post_op(k, 3, VRB_WR_SEND, 0, 8);
+	want(k, REQ, SENT(101, 8));
+	pass(k, T14);
+	want(k, REQ, SENT(100, 8));
+	want(k, REQ, SENT(101, 8));
+	want_none(k, REQ);
+	give(k, ACK(101));
+	want_wc(k, 1, VRB_WC_SUCCESS);
+	want_wc(k, 3, VRB_WC_SUCCESS);
+	want_quiet(k);
+	kit_free(k);
+}
+
 static void test_peer_gone(void **state)
 {
 	struct vrb_report why = {.verdict = VRB_V_PEER_GONE, .val = {2}};
@@ -329,6 +354,57 @@ static void test_peer_gone_while_idle(void **state)
 	kit_free(k);
 }
 
+/* In SQD only what was started ends; the rest when the QP is in RTS again. */
+static void test_peer_gone_in_sqd(void **state)
+{
+	struct vrb_report why = {.verdict = VRB_V_PEER_GONE, .val = {2}};
+	struct kit *k = kit(0);
+
+	(void)state;
+	kit_to(k, VRB_QPS_SQD);
+	post_op(k, 1, VRB_WR_SEND, 0, 8);
+	vrb_qp_on_peer_gone(&k->qp, &why, &k->fx);
+	want_none(k, REQ);
+	want_event(k, VRB_ASYNC_SQ_DRAINED);
+	want_quiet(k);
+	kit_to(k, VRB_QPS_RTS);
+	want_verdict(k, VRB_V_PEER_GONE);
+	want_wc(k, 1, VRB_WC_RETRY_EXC_ERR);
+	want_quiet(k);
+	kit_free(k);
+}
+
+static void test_peer_gone_before_rts(void **state)
+{
+	struct vrb_report why = {.verdict = VRB_V_PEER_GONE, .val = {2}};
+	struct kit *k = kit(.state = VRB_QPS_RTR);
+
+	(void)state;
+	post_recv(k, 9, 0, 8);
+	vrb_qp_on_peer_gone(&k->qp, &why, &k->fx);
+	want_quiet(k);
+	kit_to(k, VRB_QPS_RTS);
+	post_op(k, 1, VRB_WR_SEND, 0, 8);
+	want_verdict(k, VRB_V_PEER_GONE);
+	want_wc(k, 1, VRB_WC_RETRY_EXC_ERR);
+	want_recv(k, 9, VRB_WC_WR_FLUSH_ERR, 0);
+	kit_free(k);
+}
+
+static void test_peer_gone_unreliable(void **state)
+{
+	struct vrb_report why = {.verdict = VRB_V_PEER_GONE, .val = {2}};
+	struct kit *k = kit(.type = VRB_QPT_UC);
+
+	(void)state;
+	vrb_qp_on_peer_gone(&k->qp, &why, &k->fx);
+	post_op(k, 1, VRB_WR_SEND, 0, 8);
+	want(k, REQ, P(VRB_TP_UC | VRB_OP_SEND_ONLY, 100, .len = 8));
+	want_wc(k, 1, VRB_WC_SUCCESS);
+	want_quiet(k);
+	kit_free(k);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -349,6 +425,10 @@ int main(void)
 		cmocka_unit_test(test_local_operations_once),
 		cmocka_unit_test(test_peer_gone),
 		cmocka_unit_test(test_peer_gone_while_idle),
+		cmocka_unit_test(test_repetition_passes_over_local_operations),
+		cmocka_unit_test(test_peer_gone_in_sqd),
+		cmocka_unit_test(test_peer_gone_before_rts),
+		cmocka_unit_test(test_peer_gone_unreliable),
 	};
 
 	return VRB_RUN_TESTS(tests);
