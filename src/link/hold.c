@@ -71,6 +71,9 @@ static vrb_ns hold_next_deadline(const struct vrb_link *l)
 
 	if (h->given == h->n)
 		return inner;
+	/* what waits inside while the store is full becomes due with what is in the store */
+	if (VRB_HOLD_MAX - (h->n - h->given) < VRB_HOLD_COPIES)
+		return h->held[h->given].due;
 	return h->held[h->given].due < inner ? h->held[h->given].due : inner;
 }
 

@@ -188,6 +188,22 @@ static void back_pressure(enum kind kind)
 	vrb_link_close(end[1]);
 }
 
+/* More frames than an interposer can store: none is lost, and deadlines stay in the future. */
+static void full_store(void)
+{
+	const struct vrb_sim_conf conf = {FRAME_MAX, 1000, LATENCY, 0};
+	struct vrb_link *end[2];
+	vrb_ns now = 0;
+
+	assert_int_equal(vrb_sim_open(&conf, end), 0);
+	assert_int_equal(vrb_delay_open(end[1], &harmless, 50000, 0, &end[1]), 0);
+	for (uint32_t i = 0; i < 1000; i++)
+		assert_int_equal(send_frame(end[0], i, 64, now), 1);
+	assert_int_equal(drain(end[1], &now), 1000);
+	vrb_link_close(end[0]);
+	vrb_link_close(end[1]);
+}
+
 static void too_long(enum kind kind)
 {
 	struct vrb_link *end[2];
@@ -232,6 +248,7 @@ static void test_contract(void **state)
 		too_long((enum kind)k);
 		close_under_load((enum kind)k);
 	}
+	full_store();
 }
 
 int main(void)

@@ -126,7 +126,7 @@ static void on_send_error(struct app *a, unsigned k, unsigned i, const struct vr
 				m, wc->status);
 		if (!a->ending && !a->plan.harsh)
 			sn_fail(&a->sn,
-				"end %c QP %u message %u: retries ran out (status %u) in a mild run",
+				"end %c QP %u message %u: retries ran out (%u) in a mild run",
 				'A' + (char)k, i + 1, m, wc->status);
 		s->error = (uint8_t)wc->status;
 	}
@@ -164,13 +164,11 @@ static void on_send_wc(struct app *a, unsigned k, unsigned i, const struct vrb_w
 	}
 }
 
-/* Does this completion and buffer show message m of the peer? */
-static bool arrived(struct app *a, unsigned k, unsigned i, uint32_t m, const struct vrb_wc *wc,
+/* Does this completion and buffer show this message of the peer? */
+static bool arrived(const struct app_msg *msg, uint32_t grh, const struct vrb_wc *wc,
 		    const uint8_t *buf)
 {
-	const struct app_msg *msg = &a->side[!k][i].msg[m];
-	uint32_t grh = a->plan.qp[i].type == VRB_QPT_UD ? VRB_GRH_LEN : 0,
-		 flags = grh ? VRB_WCF_GRH : 0;
+	uint32_t flags = grh ? VRB_WCF_GRH : 0;
 
 	if (!app_takes_receive(msg->op) || wc->byte_len != msg->len + grh)
 		return false;
@@ -209,6 +207,7 @@ static void on_message(struct app *a, unsigned k, unsigned i, const struct vrb_w
 {
 	struct app_side *s = &a->side[k][i], *peer = &a->side[!k][i];
 	bool rc = a->plan.qp[i].type == VRB_QPT_RC;
+	uint32_t grh = a->plan.qp[i].type == VRB_QPT_UD ? VRB_GRH_LEN : 0;
 	uint32_t m = rc || a->plan.ordered ? s->next_in : 0;
 
 	if (a->plan.qp[i].type == VRB_QPT_UD &&
@@ -218,9 +217,9 @@ static void on_message(struct app *a, unsigned k, unsigned i, const struct vrb_w
 		while (m < peer->posted && !app_takes_receive(peer->msg[m].op))
 			m++;
 	else
-		while (m < peer->posted && !arrived(a, k, i, m, wc, r->buf))
+		while (m < peer->posted && !arrived(&peer->msg[m], grh, wc, r->buf))
 			m++;
-	if (m >= peer->posted || !arrived(a, k, i, m, wc, r->buf)) {
+	if (m >= peer->posted || !arrived(&peer->msg[m], grh, wc, r->buf)) {
 		sn_fail(&a->sn,
 			"end %c QP %u: receive %llu holds no message that could come now "
 			"(length %u, next %u)",
@@ -272,9 +271,12 @@ void app_arm(struct app *a, unsigned k)
 static void check_notified(struct app *a, unsigned k)
 {
 	uint32_t n = a->sn.end[k].n_notified - a->notified[k];
+	bool certain = true;
 
-	/* duplicates may be taken for another message with the same bytes: UC and UD */
-	if (n != a->awaited[k] && a->plan.ordered)
+	/* where messages may be lost, one may be taken for another with the same bytes */
+	for (uint32_t i = 0; i < a->plan.n_qp; i++)
+		certain &= a->plan.qp[i].type == VRB_QPT_RC;
+	if (n != a->awaited[k] && certain)
 		sn_fail(&a->sn, "end %c: %u notifications, %u awaited", 'A' + (char)k, n,
 			a->awaited[k]);
 	a->notified[k] = a->sn.end[k].n_notified;

@@ -125,12 +125,12 @@ void app_plan_print(const struct app_plan *p)
 	for (unsigned k = 0; k < 2; k++) {
 		const struct app_faults *f = &p->faults[k];
 
-		printf("towards %c: per million lost %u, duplicated %u, reordered %u, corrupted %u, "
-		       "delayed %u; spread %u ns, delay %u ns\n",
+		printf("towards %c: per million lost %u, duplicated %u, reordered %u, "
+		       "corrupted %u, delayed %u; spread %u ns, delay %u ns\n",
 		       'A' + k, f->loss, f->duplicate, f->reorder, f->corrupt, f->delay,
 		       f->spread_ns, f->delay_ns);
-		printf("end %c: ack delay %llu, CQ pause %llu, post pause %llu, recv pause %llu ns, "
-		       "burst %u%s%s%s\n",
+		printf("end %c: ack delay %llu, CQ pause %llu, post pause %llu, recv pause "
+		       "%llu ns, burst %u%s%s%s\n",
 		       'A' + k, (unsigned long long)p->ack_delay[k],
 		       (unsigned long long)p->cq_pause[k], (unsigned long long)p->post_pause[k],
 		       (unsigned long long)p->recv_pause[k], p->tx_burst[k],

@@ -113,16 +113,37 @@ static unsigned run_fresh(uint64_t start, unsigned long n)
 {
 	unsigned failures = 0;
 
-	if (!start && getrandom(&start, sizeof(start), 0) != (ssize_t)sizeof(start))
-		start = 1;
-	start >>= 16; /* shorter to type */
+	if (!start) {
+		if (getrandom(&start, sizeof(start), 0) != (ssize_t)sizeof(start))
+			start = 1;
+		start >>= 16; /* shorter to type */
+	}
 	printf("%lu seeds from %llu\n", n, (unsigned long long)start);
 	for (unsigned long i = 0; i < n && failures < FAILURES_MAX; i++)
 		failures += !run_seed(start + i, false);
 	return failures;
 }
 
-int main(int argc, char **argv)
+static void print_totals(unsigned failures)
+{
+	uint64_t fast[3];
+
+	for (unsigned i = 0; i < 3; i++)
+		fast[i] = app.sn.end[0].n_fast[i] + app.sn.end[1].n_fast[i];
+	printf("%u failures, %llu frames; on the straight line: %llu sends, %llu receives, "
+	       "%llu ACKs\n",
+	       failures, (unsigned long long)n_frames, (unsigned long long)fast[0],
+	       (unsigned long long)fast[1], (unsigned long long)fast[2]);
+}
+
+struct args {
+	unsigned long n;
+	unsigned long long seed, start;
+	const char *file, *pcap;
+	bool one, trace;
+};
+
+static bool parse_args(struct args *a, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"seeds", required_argument, NULL, 'n'},
@@ -133,54 +154,44 @@ int main(int argc, char **argv)
 		{"file", required_argument, NULL, 'f'},
 		{0},
 	};
-	unsigned long n = SEEDS_DEFAULT;
-	unsigned long long seed = 0, start = 0;
-	const char *file = NULL, *pcap = NULL;
-	bool one = false, trace = false;
-	unsigned failures = 0;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (c) {
-		case 'n':
-			n = strtoul(optarg, NULL, 0);
-			break;
-		case 'S':
-			start = strtoull(optarg, NULL, 0) << 16;
-			break;
-		case 's':
-			seed = strtoull(optarg, NULL, 0);
-			one = true;
-			break;
-		case 't':
-			trace = true;
-			break;
-		case 'p':
-			pcap = optarg;
-			break;
-		case 'f':
-			file = optarg;
-			break;
-		default:
-			return 2;
-		}
+		if (c == 'n')
+			a->n = strtoul(optarg, NULL, 0);
+		else if (c == 'S')
+			a->start = strtoull(optarg, NULL, 0);
+		else if (c == 's')
+			a->seed = strtoull(optarg, NULL, 0);
+		else if (c == 'p')
+			a->pcap = optarg;
+		else if (c == 'f')
+			a->file = optarg;
+		else if (c != 't')
+			return false;
+		a->one |= c == 's';
+		a->trace |= c == 't';
 	}
+	return optind == argc;
+}
+
+int main(int argc, char **argv)
+{
+	struct args a = {.n = SEEDS_DEFAULT};
+	unsigned failures = 0;
+
+	if (!parse_args(&a, argc, argv))
+		return 2;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!sn_init(&app.sn))
 		return 1;
-	app.sn.pcap = pcap ? pcap_create(pcap) : NULL;
-	if (one) {
-		failures = !run_seed(seed, trace);
+	app.sn.pcap = a.pcap ? pcap_create(a.pcap) : NULL;
+	if (a.one) {
+		failures = !run_seed(a.seed, a.trace);
 	} else {
-		if (file)
-			failures = run_file(file);
-		failures += run_fresh(start, n);
-		printf("%u failures, %llu frames; on the straight line: %llu sends, %llu receives, "
-		       "%llu ACKs\n",
-		       failures, (unsigned long long)n_frames,
-		       (unsigned long long)(app.sn.end[0].n_fast[0] + app.sn.end[1].n_fast[0]),
-		       (unsigned long long)(app.sn.end[0].n_fast[1] + app.sn.end[1].n_fast[1]),
-		       (unsigned long long)(app.sn.end[0].n_fast[2] + app.sn.end[1].n_fast[2]));
+		failures = a.file ? run_file(a.file) : 0;
+		failures += run_fresh(a.start, a.n);
+		print_totals(failures);
 	}
 	if (app.sn.pcap)
 		fclose(app.sn.pcap);
