@@ -124,10 +124,27 @@ static unsigned run_fresh(uint64_t start, unsigned long n)
 	return failures;
 }
 
+/* What has been reached: a swarm that meets no fault proves little. */
+static void print_verdicts(void)
+{
+	static const enum vrb_verdict shown[] = {
+		VRB_V_DROP_ICRC,      VRB_V_NAK_SEQUENCE, VRB_V_NAK_RNR,
+		VRB_V_DROP_DUPLICATE, VRB_V_IMPLIED_NAK,  VRB_V_DROP_UC_BROKEN,
+		VRB_V_DROP_NO_RECV,   VRB_V_RETRY_EXC,	  VRB_V_RNR_RETRY_EXC,
+	};
+
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+		printf("%s%s %llu", i ? ", " : "", vrb_verdict_info(shown[i])->counter,
+		       (unsigned long long)(app.sn.end[0].n_verdict[shown[i]] +
+					    app.sn.end[1].n_verdict[shown[i]]));
+	printf("\n");
+}
+
 static void print_totals(unsigned failures)
 {
 	uint64_t fast[3];
 
+	print_verdicts();
 	for (unsigned i = 0; i < 3; i++)
 		fast[i] = app.sn.end[0].n_fast[i] + app.sn.end[1].n_fast[i];
 	printf("%u failures, %llu frames; on the straight line: %llu sends, %llu receives, "
