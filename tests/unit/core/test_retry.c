@@ -127,22 +127,52 @@ static void test_naks_cost(void **state)
 	kit_free(k);
 }
 
-static void test_timer_stands_while_nothing_asks(void **state)
+/* What cannot leave, because the link has no room, still ends: the timer runs from the first packet
+ * on, and goes on when the repetition is not asked for. */
+static void test_no_room_to_repeat(void **state)
 {
-	struct kit *k = kit(.window = 64);
+	struct kit *k = kit(.retry = 2);
 
 	(void)state;
-	/* the first packets of a long message carry no AckReq */
 	post_op(k, 1, VRB_WR_SEND, 0, 8192);
-	want(k, REQ, P(VRB_OP_SEND_FIRST, 100, .len = 256));
-	assert_int_equal(vrb_qp_next_deadline(&k->qp), VRB_NS_NEVER);
-	for (uint32_t i = 1; i < 15; i++)
-		want(k, REQ, P(VRB_OP_SEND_MIDDLE, 100 + i, .len = 256));
-	want(k, REQ, P(VRB_OP_SEND_MIDDLE, 115, .len = 256, .flags = A));
+	want(k, REQ, P(VRB_OP_SEND_FIRST, 100, .len = 256)); /* no AckReq */
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(vrb_qp_next_deadline(&k->qp), k->now + T14);
+		pass(k, T14);
+		want_quiet(k);
+	}
+	pass(k, T14);
+	want_verdict(k, VRB_V_RETRY_EXC);
+	want_wc(k, 1, VRB_WC_RETRY_EXC_ERR);
+	kit_free(k);
+}
+
+/* A repetition that leaves late has the whole time. */
+static void test_repetition_leaves_late(void **state)
+{
+	struct kit *k = one(0);
+
+	(void)state;
+	pass(k, T14);
+	pass(k, T14 / 2);
+	want(k, REQ, SENT(100, 8));
 	assert_int_equal(vrb_qp_next_deadline(&k->qp), k->now + T14);
-	want(k, REQ, P(VRB_OP_SEND_MIDDLE, 116, .len = 256));
-	give(k, ACK(115));
-	assert_int_equal(vrb_qp_next_deadline(&k->qp), VRB_NS_NEVER);
+	kit_free(k);
+}
+
+static void test_no_room_after_rnr(void **state)
+{
+	struct kit *k = one(.retry = 1);
+
+	(void)state;
+	give(k, NAK(100, VRB_AETH_RNR | 1));
+	assert_int_equal(vrb_qp_next_deadline(&k->qp), k->now + 10 * VRB_NS_PER_US);
+	pass(k, 10 * VRB_NS_PER_US);
+	assert_int_equal(vrb_qp_next_deadline(&k->qp), k->now + T14);
+	pass(k, T14);
+	pass(k, T14);
+	want_verdict(k, VRB_V_RETRY_EXC);
+	want_wc(k, 1, VRB_WC_RETRY_EXC_ERR);
 	kit_free(k);
 }
 
@@ -259,6 +289,26 @@ static void test_rnr_for_ever(void **state)
 	give(k, ACK(100));
 	want_wc(k, 1, VRB_WC_SUCCESS);
 	want_quiet(k);
+	kit_free(k);
+}
+
+/* Answers lost now and then during a long wait do not add up: each RNR NAK is an answer. */
+static void test_rnr_restores_tries(void **state)
+{
+	struct kit *k = one(.retry = 1, .rnr_retry = 7);
+
+	(void)state;
+	for (uint32_t i = 0; i < 10; i++) {
+		give(k, NAK(100, VRB_AETH_RNR | 1));
+		pass(k, 10 * VRB_NS_PER_US);
+		want(k, REQ, SENT(100, 8)); /* lost, or its answer is */
+		pass(k, T14);
+		want(k, REQ, SENT(100, 8));
+	}
+	want_quiet(k);
+	pass(k, T14);
+	want_verdict(k, VRB_V_RETRY_EXC);
+	want_wc(k, 1, VRB_WC_RETRY_EXC_ERR);
 	kit_free(k);
 }
 
@@ -415,13 +465,16 @@ int main(void)
 		cmocka_unit_test(test_retry_zero),
 		cmocka_unit_test(test_progress_restores_patience),
 		cmocka_unit_test(test_naks_cost),
-		cmocka_unit_test(test_timer_stands_while_nothing_asks),
+		cmocka_unit_test(test_no_room_to_repeat),
+		cmocka_unit_test(test_repetition_leaves_late),
+		cmocka_unit_test(test_no_room_after_rnr),
 		cmocka_unit_test(test_restart_in_mid_message),
 		cmocka_unit_test(test_rnr_table),
 		cmocka_unit_test(test_rnr_holds_everything),
 		cmocka_unit_test(test_rnr_exceeded),
 		cmocka_unit_test(test_rnr_zero),
 		cmocka_unit_test(test_rnr_for_ever),
+		cmocka_unit_test(test_rnr_restores_tries),
 		cmocka_unit_test(test_local_operations_once),
 		cmocka_unit_test(test_peer_gone),
 		cmocka_unit_test(test_peer_gone_while_idle),
