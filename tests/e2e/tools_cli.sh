@@ -17,8 +17,9 @@ status 2 "unknown command" "$verbena" nonsense
 status 2 "unknown option" "$verbena" devinfo --nonsense
 status 125 "run without a command" "$verbena" run
 status 125 "run with an unknown option" "$verbena" run --nonsense true
-status 127 "run a command that is not there" "$verbena" run no-such-command-here
-says "command not found: no-such-command-here" "run says what is not there" "$verbena" run no-such-command-here
+status 127 "run a command that is not there" "$verbena" run no-such-command
+says "command not found: no-such-command" "run says what is not there" \
+	"$verbena" run no-such-command
 status 126 "run a file that is no program" "$verbena" run -- /etc/passwd
 status 42 "run passes the exit status on" "$verbena" run -- sh -c 'exit 42'
 says '^-v$' "run leaves the command's options alone" "$verbena" run echo -v
@@ -26,7 +27,8 @@ says "LD_LIBRARY_PATH=$tmp/tree/lib/verbena$" "run -v says what it sets" "$verbe
 says "^1 $tmp/tree/lib/verbena:/elsewhere$" "run goes in front of LD_LIBRARY_PATH" \
 	env LD_LIBRARY_PATH=/elsewhere "$verbena" run -- sh -c 'echo $VERBENA_EXPLAIN $LD_LIBRARY_PATH'
 says "^0$" "run --no-explain" "$verbena" run --no-explain -- sh -c 'echo $VERBENA_EXPLAIN'
-says "^2$" "run keeps VERBENA_EXPLAIN" env VERBENA_EXPLAIN=2 "$verbena" run -- sh -c 'echo $VERBENA_EXPLAIN'
+says "^2$" "run keeps VERBENA_EXPLAIN" \
+	env VERBENA_EXPLAIN=2 "$verbena" run -- sh -c 'echo $VERBENA_EXPLAIN'
 says "^none$" "run --no-sysfs" "$verbena" run --no-sysfs -- sh -c 'echo ${LD_PRELOAD:-none}'
 says "^$tmp/tree/lib/verbena/libverbena-preload.so$" "run within run adds nothing" \
 	"$verbena" run -- "$verbena" run -- sh -c 'echo $LD_PRELOAD'
@@ -56,7 +58,8 @@ status 1 "devinfo of a device that is not there" "$verbena" devinfo none7
 says "LKEY_RANGE_END" "explain a status by number" "$verbena" explain 4
 says "C10-73" "explain a verdict" "$verbena" explain lkey-range-end
 says "POST_STATE" "explain an errno" "$verbena" explain EINVAL
-says "IBV_WC_LOC_PROT_ERR" "explain a status by its text" "$verbena" explain "local protection error"
+says "IBV_WC_LOC_PROT_ERR" "explain a status by its text" \
+	"$verbena" explain "local protection error"
 status 1 "explain an unknown word" "$verbena" explain gibberish
 says "RNR_RETRY_EXC" "explain lists all" "$verbena" explain
 finish

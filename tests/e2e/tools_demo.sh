@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# `verbena demo` as an ordinary user, on each device, in a namespace of its own, on one CPU. tools_demo.sh BUILD [ROUNDS]
+# `verbena demo` as an ordinary user, on each device, in a namespace of its own, on one CPU.
+# tools_demo.sh BUILD [ROUNDS]
 # shellcheck source=tests/e2e/tools_lib.sh disable=SC2016
 . "$(dirname "$0")/tools_lib.sh"
 copy_tree
@@ -21,9 +22,11 @@ done
 check "demo on one CPU" as_user taskset -c 0 "$verbena" demo
 status 1 "demo on a device that is not there" "$verbena" demo --device none7
 if unshare -rn true 2>/dev/null; then
-	check "demo in a namespace with only lo" unshare -rn sh -c "ip link set lo up && exec '$verbena' demo"
+	check "demo in a namespace with only lo" \
+		unshare -rn sh -c "ip link set lo up && exec '$verbena' demo"
 	status 1 "demo without any interface" unshare -rn "$verbena" demo
-	says "ip link set lo up" "demo without any interface says what to do" unshare -rn "$verbena" demo
+	says "ip link set lo up" "demo without any interface says what to do" \
+		unshare -rn "$verbena" demo
 else
 	skip "demo in a namespace" "unshare is not permitted here"
 fi

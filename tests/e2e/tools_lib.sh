@@ -1,6 +1,7 @@
 # shellcheck shell=sh disable=SC2034
 # SPDX-License-Identifier: BSD-2-Clause
-# Sourced by the tools_*.sh tests: TAP lines, a private folder, an installed tree, an ordinary user. $1 is the build folder.
+# Sourced by the tools_*.sh tests: TAP lines, a private folder, a readable copy of the build, an
+# ordinary user. $1 is the build folder.
 set -u
 build=$(cd "$1" && pwd)
 n=0
@@ -51,7 +52,12 @@ says() {
 	what=$2
 	shift 2
 	out=$("$@" 2>&1 </dev/null)
-	if echo "$out" | grep -Eq -- "$pattern"; then pass "$what"; else fail "$what" "status $?" "$out"; fi
+	if echo "$out" | grep -Eq -- "$pattern"; then pass "$what"; else fail "$what" "$out"; fi
+}
+
+# same A B NAME: two texts are equal
+same() {
+	if [ "$1" = "$2" ]; then pass "$3"; else fail "$3" "$1" "$2"; fi
 }
 
 # As an ordinary user: root becomes one that nothing else runs as, anybody else stays.
