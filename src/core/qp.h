@@ -209,6 +209,14 @@ bool vrb_qp_poll_request(struct vrb_qp *qp, vrb_ns now, struct vrb_tx *tx, struc
  * timers or window). */
 bool vrb_qp_can_send(const struct vrb_qp *qp, vrb_ns now);
 
+/*
+ * The link has no room for this QP's next packet: the ACK timer runs all the same, so that a peer
+ * that never makes room ends in RETRY_EXC. There is room again: a timer that ran for nothing sent
+ * stops.
+ */
+void vrb_qp_on_stall(struct vrb_qp *qp, vrb_ns now);
+void vrb_qp_on_unstall(struct vrb_qp *qp);
+
 void vrb_qp_on_deadline(struct vrb_qp *qp, vrb_ns now, struct vrb_fx *fx);
 vrb_ns vrb_qp_next_deadline(const struct vrb_qp *qp);
 

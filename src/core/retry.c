@@ -119,6 +119,17 @@ void vrb_retry_progress(struct vrb_qp *qp, vrb_ns now)
 	qp->ack_deadline = awaits_ack(qp) ? vrb_ns_add(now, qp->timeout_ns) : VRB_NS_NEVER;
 }
 
+static void on_ack_timeout(struct vrb_qp *qp, vrb_ns now, struct vrb_fx *fx)
+{
+	if (!vrb_psn_eq(qp->una_psn, qp->next_psn)) {
+		if (vrb_retry_spend(qp, fx))
+			vrb_retry_rewind(qp, qp->una_psn);
+	} else if (qp->sq_una != qp->sq.tail && vrb_retry_spend(qp, fx)) {
+		/* nothing could be sent all the time: the link is still full */
+		qp->ack_deadline = vrb_ns_add(now, qp->timeout_ns);
+	}
+}
+
 void vrb_qp_on_deadline(struct vrb_qp *qp, vrb_ns now, struct vrb_fx *fx)
 {
 	if (qp->rnr_wait && now >= qp->rnr_deadline) {
@@ -127,10 +138,21 @@ void vrb_qp_on_deadline(struct vrb_qp *qp, vrb_ns now, struct vrb_fx *fx)
 	}
 	if (qp->ack_deadline != VRB_NS_NEVER && now >= qp->ack_deadline) {
 		qp->ack_deadline = VRB_NS_NEVER;
-		if (!vrb_psn_eq(qp->una_psn, qp->next_psn) && vrb_retry_spend(qp, fx))
-			vrb_retry_rewind(qp, qp->una_psn);
+		on_ack_timeout(qp, now, fx);
 	}
 	vrb_qp_settle(qp, fx);
+}
+
+void vrb_qp_on_stall(struct vrb_qp *qp, vrb_ns now)
+{
+	if (qp->type == VRB_QPT_RC && qp->ack_deadline == VRB_NS_NEVER && qp->sq_una != qp->sq.tail)
+		qp->ack_deadline = vrb_ns_add(now, qp->timeout_ns);
+}
+
+void vrb_qp_on_unstall(struct vrb_qp *qp)
+{
+	if (vrb_psn_eq(qp->una_psn, qp->next_psn))
+		qp->ack_deadline = VRB_NS_NEVER;
 }
 
 vrb_ns vrb_qp_next_deadline(const struct vrb_qp *qp)

@@ -120,7 +120,7 @@ void vrb_direct_update(struct vrb_engine *e, struct vrb_hqp *q)
 {
 	const struct vrb_qp *c = &q->core;
 	struct vrb_direct_qp *x = &e->export->qp[c->qpn & VRB_QPN_INDEX_MASK];
-	bool ok = q->peer && !q->peer->self && c->type == VRB_QPT_RC &&
+	bool ok = q->peer && !q->peer->self && c->type != VRB_QPT_UD &&
 		  (c->state == VRB_QPS_RTS || (c->state == VRB_QPS_RTR && c->comm_est_done));
 
 	if (vrb_likely(ok == q->direct_ok))
@@ -171,11 +171,13 @@ static void complete(struct vrb_hqp *q, struct vrb_swqe *w)
 	struct vrb_cqe cqe = {.qp = c, .sq_free = c->sq.tail + 1, .is_send = 1};
 
 	w->first = w->last = c->next_psn;
-	c->next_psn = c->una_psn = vrb_psn_add(c->next_psn, 1);
+	c->next_psn = vrb_psn_add(c->next_psn, 1);
+	c->una_psn = c->next_psn;
+	if (c->type == VRB_QPT_RC)
+		q->direct_n++; /* UC takes any PSN for a new message */
 	c->sq.tail++;
 	c->sq_send++;
 	c->sq_una++;
-	q->direct_n++;
 	q->stats->tx_packets++;
 	q->stats->tx_bytes += w->len;
 	if (!(w->flags & VRB_WRF_SIGNALED))
@@ -196,13 +198,12 @@ bool vrb_direct_write(struct vrb_hqp *q, struct vrb_swqe *w)
 	uint64_t dst;
 	bool done = false;
 
-	if (w->op != VRB_WR_WRITE || !p || !p->export || c->slow_tx || !w->len ||
-	    w->len > VRB_DIRECT_MAX)
+	if (w->op != VRB_WR_WRITE || !p || !p->export || !w->len || w->len > VRB_DIRECT_MAX ||
+	    c->slow_tx & ~(c->type == VRB_QPT_UC ? VRB_SLOW_STATE : 0u) || c->state != VRB_QPS_RTS)
 		return false;
 	/* Nothing of this queue pair may wait unexecuted in the ring, and no stream of WRITEs be
 	 * slowed down. */
-	if (c->sq_una != c->sq.tail || vrb_qp_sq_used(c) > PIPELINE ||
-	    c->una_psn.v != c->next_psn.v)
+	if (c->sq_una != c->sq.tail || vrb_qp_sq_used(c) > PIPELINE)
 		return false;
 	t = &p->export->qp[c->dqpn & VRB_QPN_INDEX_MASK];
 	src = source(q, w);

@@ -194,8 +194,8 @@ static int wait_event(struct vrb_engine *e, struct vrb_hchan *c)
 	}
 	c->n_waiters--;
 	atomic_fetch_sub_explicit(&e->n_drivers, 1, memory_order_seq_cst);
-	/* From here on the helper is the one to wake. */
-	if (!vrb_engine_arm(e, VRB_SLEEP_HELPER))
+	/* From here on the helper watches; while it ticks it needs no kick. */
+	if (atomic_load_explicit(&e->helper_deep, memory_order_relaxed))
 		vrb_helper_kick(e);
 	return err;
 }

@@ -12,9 +12,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define SPIN_NS	    (50 * VRB_NS_PER_US) /* no sleep within this time of the last work */
-#define AWAKE_TICKS 100 /* ticks without work and without timers before a deep sleep */
-#define EVENTS	    16
+#define SPIN_NS	     (50 * VRB_NS_PER_US) /* no sleep within this time of the last work */
+#define ASSIST_TICKS 16
+#define AWAKE_TICKS  100 /* ticks without work and without timers before a deep sleep */
+#define EVENTS	     16
 
 void vrb_helper_kick(struct vrb_engine *e)
 {
@@ -93,47 +94,83 @@ static int sleep_time(struct vrb_engine *e, bool deep)
 	return 1;
 }
 
-static void handle(struct vrb_engine *e, struct epoll_event *ev, int n)
+/* Handles what epoll has found; true when the bell was among it. */
+static bool handle(struct vrb_engine *e, struct epoll_event *ev, int n)
 {
+	bool rung = false;
+
 	for (int i = 0; i < n; i++) {
+		uint32_t what = (uint32_t)(ev[i].data.u64 >> 32);
+
+		rung |= what == VRB_EV_BELL;
 		vrb_engine_lock(e);
-		vrb_peer_on_event(e, (uint32_t)(ev[i].data.u64 >> 32),
-				  (int)(uint32_t)ev[i].data.u64);
+		vrb_peer_on_event(e, what, (int)(uint32_t)ev[i].data.u64);
 		vrb_engine_unlock(e);
 	}
 	/* A ring that has just been attached may hold frames, and its bell was never rung. */
-	if (atomic_load_explicit(&e->n_drivers, memory_order_seq_cst) && vrb_engine_has_work(e))
+	if (n > 0 && atomic_load_explicit(&e->n_drivers, memory_order_seq_cst) &&
+	    vrb_engine_has_work(e))
 		vrb_event_wake_drivers(e);
+	return rung;
+}
+
+/* Somebody rang for us although the application was active a moment ago: it may sleep in poll(). */
+static void one_turn(struct vrb_engine *e)
+{
+	if (!vrb_engine_has_work(e))
+		return;
+	vrb_engine_lock(e);
+	vrb_engine_turn(e, vrb_clock_now());
+	vrb_engine_unlock(e);
+}
+
+/*
+ * assist: the application has left traffic lying for a whole tick although it polls now and then
+ * (it waits for bytes in memory, say). For a while the helper then answers at once, at the price of
+ * a wake-up for each batch.
+ */
+struct watch {
+	uint32_t seen, quiet, assist;
+	bool rung;
+};
+
+/* True: sleep until woken, false: until the next tick. */
+static bool look(struct vrb_engine *e, struct watch *w)
+{
+	uint32_t polls = atomic_load_explicit(&e->n_polls, memory_order_relaxed);
+	bool active = polls != w->seen;
+
+	w->seen = polls;
+	if (atomic_load_explicit(&e->n_drivers, memory_order_relaxed)) {
+		w->quiet = active || w->rung ? 0 : w->quiet + 1;
+		return w->quiet > AWAKE_TICKS;
+	}
+	if (active && !w->assist) {
+		if (w->rung)
+			one_turn(e);
+		return false;
+	}
+	if (take_over(e) && !active)
+		w->assist = ASSIST_TICKS;
+	else if (w->assist)
+		w->assist--;
+	return vrb_engine_arm(e, VRB_SLEEP_HELPER);
 }
 
 static void *helper_main(void *arg)
 {
 	struct vrb_engine *e = arg;
-	uint32_t seen = 0, quiet = 0, polls, n_work;
 	struct epoll_event ev[EVENTS];
+	struct watch w = {0};
 
 	while (!e->stopping) {
-		bool deep = false;
+		bool deep = look(e, &w);
 		int n;
 
-		polls = atomic_load_explicit(&e->n_polls, memory_order_relaxed);
-		if (polls != seen) {
-			quiet = 0; /* the application drives */
-		} else if (atomic_load_explicit(&e->n_drivers, memory_order_relaxed)) {
-			deep = ++quiet > AWAKE_TICKS;
-		} else {
-			quiet = take_over(e) ? 0 : quiet + 1;
-			deep = vrb_engine_arm(e, VRB_SLEEP_HELPER);
-		}
-		seen = polls;
 		atomic_store_explicit(&e->helper_deep, deep, memory_order_relaxed);
 		n = epoll_wait(e->epoll_fd, ev, EVENTS, sleep_time(e, deep));
-		if (n > 0)
-			handle(e, ev, n);
-		n_work = n > 0;
+		w.rung = handle(e, ev, n);
 		run_timers(e);
-		if (n_work)
-			quiet = 0;
 	}
 	return NULL;
 }

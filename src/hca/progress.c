@@ -221,6 +221,8 @@ void vrb_engine_run_timers(struct vrb_engine *e, vrb_ns now)
 			vrb_engine_apply(e);
 			vrb_engine_activate(e, q);
 			vrb_direct_update(e, q);
+			if (!vrb_list_empty(&q->stall_node))
+				vrb_qp_on_stall(&q->core, now);
 		}
 		vrb_engine_timer(e, q);
 	}
@@ -272,6 +274,7 @@ static void unstall(struct vrb_engine *e, struct vrb_peer *p)
 		struct vrb_hqp *q = vrb_list_entry(p->stalled.next, struct vrb_hqp, stall_node);
 
 		vrb_engine_unstall(e, q);
+		vrb_qp_on_unstall(&q->core);
 		vrb_engine_activate(e, q);
 		vrb_engine_owes(e, q);
 	}
@@ -318,8 +321,10 @@ void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
 
 		if (c->type == VRB_QPT_UD)
 			p = ud_peer(e, c, &multicast);
-		if (!room_or_stall(e, p, q, c->mtu))
+		if (!room_or_stall(e, p, q, c->mtu)) {
+			vrb_qp_on_stall(c, now);
 			goto out;
+		}
 		if (!vrb_qp_poll_request(c, now, &e->tx, &e->fx))
 			break;
 		vrb_engine_apply(e);

@@ -132,7 +132,14 @@ int vrb_hcq_arm(struct vrb_hcq *cq, bool solicited_only)
 		return -EIO;
 	vrb_engine_lock(e);
 	vrb_cq_arm(&cq->core, solicited_only);
+	/* Whoever arms is about to sleep, perhaps in poll(): nothing may be owed, and the helper
+	 * answers the bell. */
+	vrb_engine_flush_acks(e, e->now);
+	vrb_engine_ring_bells(e);
 	vrb_engine_unlock(e);
+	if (cq->chan && !vrb_engine_arm(e, VRB_SLEEP_HELPER) &&
+	    atomic_load_explicit(&e->helper_deep, memory_order_relaxed))
+		vrb_helper_kick(e);
 	return 0;
 }
 
