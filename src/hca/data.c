@@ -10,7 +10,7 @@
 #include <errno.h>
 
 #define TIMER_POLLS	    64u
-#define YIELD_POLLS	    512u /* empty polls in a row after which somebody else may need the CPU */
+#define YIELD_POLLS	    512u /* empty polls in a row then somebody else may need the CPU */
 #define YIELD_POLLS_ONE_CPU 100u
 
 void vrb_hqp_commit(struct vrb_hqp *q, uint32_t n)

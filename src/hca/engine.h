@@ -25,7 +25,7 @@
 
 #define VRB_ACK_BATCH	64	      /* messages acknowledged together at most */
 #define VRB_TURN_FRAMES 64	      /* frames handled in one turn per peer */
-#define VRB_TICK_NS	VRB_NS_PER_MS /* the helper's period while it watches an active application */
+#define VRB_TICK_NS	VRB_NS_PER_MS /* the helper's period while the application is active */
 #define VRB_TIMER_SLACK (2 * VRB_NS_PER_MS) /* the coarse clock may be this old */
 #define VRB_PEERS	(VRB_SLOTS + 1)
 

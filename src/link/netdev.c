@@ -296,7 +296,7 @@ static void finish(struct scan *s, int fd)
 			continue;
 		if (n != i)
 			*d = s->dev[i];
-		snprintf(d->name, sizeof(d->name), "verbena%d", n);
+		snprintf(d->name, sizeof(d->name), "verbena%u", (uint8_t)n);
 		d->path_mtu = path_mtu_code(d->mtu);
 		d->speed_mbps = d->loopback ? 0 : link_speed(fd, d->ifname);
 		d->guid = make_guid(s->dev, d);
