@@ -13,7 +13,7 @@
 #define VRB_MEET_NAME	 "verbena.%u.%u" /* uid, slot */
 #define VRB_MEET_MAGIC	 0x56524231u
 #define VRB_MEET_VERSION 1u
-#define VRB_SLOTS	 255u /* slots 1..255 of the upper 8 bits of a QPN; 0 is not used: QP0, QP1 */
+#define VRB_SLOTS	 255u /* slots 1..255 of the upper 8 bits of a QPN; 0 is for QP0, QP1 */
 
 enum vrb_meet_type {
 	VRB_MEET_RING = 1,  /* client to owner, with the ring's memfd and the client's doorbell fds:
