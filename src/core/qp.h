@@ -90,31 +90,36 @@ struct vrb_qp {
 	struct vrb_cq *scq, *rcq;
 	struct vrb_srq *srq;
 	struct vrb_keytab *keys;
-	uint32_t max_inline;
-	uint32_t prefetch; /* WQEs ahead of sq_send to prefetch; VERBENA_WQE_PREFETCH */
-
-	struct vrb_qp_attr attr; /* as last set */
-
-	/* requester */
-	uint32_t send_off;	 /* bytes of the message at sq_send already made into packets */
+	vrb_ns ack_deadline;	 /* VRB_NS_NEVER when not running */
+	vrb_ns timeout_ns;	 /* VRB_NS_NEVER: no ACK timer */
 	uint32_t window_max;	 /* PSNs in flight that the link bears */
-	uint32_t read_chunk;	 /* a longer READ is asked for in requests of so many packets */
 	uint32_t n_rd_out;	 /* READ and atomic requests outstanding */
 	uint32_t unsignaled_run; /* posted since the last signaled one; for the dead-end verdict */
 	uint8_t retry_left, rnr_left;
-	bool rnr_wait;
-	bool rewound;
 	bool resend_guard; /* gone back to resend_psn, no progress since: more NAKs for it are
 			      echoes */
-	bool failing;	   /* entry fail_at ends in fail_status once all before it are complete */
+
+	/* for the caller, hot too */
+	struct vrb_list timer_node; /* has a deadline */
+	struct vrb_list ack_node;   /* owes an ACK */
+
+	struct vrb_qp_attr attr; /* as last set */
+	uint32_t max_inline;
+	uint32_t prefetch; /* WQEs ahead of sq_send to prefetch; VERBENA_WQE_PREFETCH */
+
+	/* requester */
+	uint32_t send_off;   /* bytes of the message at sq_send already made into packets */
+	uint32_t read_chunk; /* a longer READ is asked for in requests of so many packets */
+	bool rnr_wait;
+	bool rewound;
+	bool failing; /* entry fail_at ends in fail_status once all before it are complete */
 	uint8_t fail_status;
 	uint32_t fail_at;
 	uint32_t sq_started; /* rewound: entries before it have been started */
 	uint32_t ack_run;    /* packets since the last with AckReq */
 	struct vrb_psn high_psn, resend_psn;
-	struct vrb_psn ackreq_psn;	   /* newest inside a message of several packets */
-	vrb_ns ack_deadline, rnr_deadline; /* VRB_NS_NEVER when not running */
-	vrb_ns timeout_ns;		   /* VRB_NS_NEVER: no ACK timer */
+	struct vrb_psn ackreq_psn; /* newest inside a message of several packets */
+	vrb_ns rnr_deadline;	   /* VRB_NS_NEVER when not running */
 	struct vrb_report gone_why;
 
 	/* responder */
@@ -135,8 +140,6 @@ struct vrb_qp {
 
 	/* for the caller */
 	struct vrb_list active_node; /* has packets to make */
-	struct vrb_list timer_node;  /* has a deadline */
-	struct vrb_list ack_node;    /* owes an ACK */
 	void *owner;
 };
 

@@ -76,7 +76,7 @@ static inline void *vrb_qp_fast_recv(const struct vrb_qp *qp, uint32_t psn, uint
 	const struct vrb_rwqe *w = vrb_wq_entry(&qp->rq, qp->rq.head);
 
 	if (vrb_unlikely(qp->slow_rx | (psn != qp->epsn.v) | (qp->rq.head == qp->rq.tail)) ||
-	    w->n_sge != 1 || len > w->sge[0].len || !vrb_cq_fast_slot(qp->rcq))
+	    w->n_sge != 1 || len > w->sge[0].len || len > qp->mtu || !vrb_cq_fast_slot(qp->rcq))
 		return NULL;
 	return (void *)(uintptr_t)vrb_key_fast_local(qp->keys, w->sge, len, qp->pd,
 						     VRB_ACC_LOCAL_WRITE);

@@ -16,7 +16,7 @@
 
 #include "hca/engine.h"
 
-#define VRB_DIRECT_MAX	(256u << 10) /* bytes; longer WRITEs go through the ring */
+#define VRB_DIRECT_MAX (1u << 20) /* bytes; longer WRITEs go through the ring */
 #define VRB_EXPORT_KEYS (1u << 20)   /* keys beyond are not exported */
 
 struct vrb_direct_qp {

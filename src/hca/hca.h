@@ -156,7 +156,7 @@ struct vrb_hqp_init {
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	void *user;
 };
-struct vrb_hqp; /* complete in hca/qp.h; struct vrb_qp core is its first member */
+struct vrb_hqp; /* complete in hca/qp.h */
 int vrb_hqp_create(struct vrb_hpd *pd, const struct vrb_hqp_init *init, struct vrb_hqp **qp);
 int vrb_hqp_destroy(struct vrb_hqp *qp); /* -EBUSY while attached to a multicast group */
 /* The face has checked the transition with src/rules against vrb_hqp_state. */

@@ -9,23 +9,26 @@ struct vrb_peer;
 struct vrb_engine;
 
 struct vrb_hqp {
-	struct vrb_qp core;
+	/* what the straight line touches, one cache line */
 	struct vrb_engine *e;
 	struct vrb_peer *peer; /* RC, UC: where the peer is; NULL: nowhere */
+	struct vrb_stats_device *stats;
+	bool on_active, on_acks, on_timers;
+	bool direct_ok;	    /* exported as open for direct operations */
+	uint32_t direct_n;  /* direct operations that the peer has not been told of */
+	uint32_t acks_owed; /* messages since the last acknowledgement */
+	struct vrb_list stall_node;
+
+	_Alignas(64) struct vrb_qp core;
 	struct vrb_hctx *ctx;
 	struct vrb_hpd *pd;
-	struct vrb_stats_device *stats;
 	void *user;
-	struct vrb_list peer_node, stall_node, ctx_node;
-	bool on_active, on_acks, on_timers;
-	bool direct_ok;	   /* exported as open for direct operations */
-	uint32_t direct_n; /* direct operations that the peer has not been told of */
+	struct vrb_list peer_node, ctx_node;
 	uint32_t n_mcast;
 	struct vrb_gid *mcast;
 	void *mem; /* rings */
 	size_t mem_size;
 	struct vrb_hqp_init caps; /* as granted */
-	uint32_t acks_owed;	  /* messages since the last acknowledgement */
 };
 
 struct vrb_hctx {
