@@ -25,22 +25,34 @@ static const char *const kind_text[] = {
 	[VRB_KIND_NOTE] = "nothing is refused",
 };
 
-/* A sentence with its placeholders shown as N and 0x.. */
+/* What stands for a value, by the letter of its placeholder (base/verdict.h). */
+static const char *generic_value(char kind)
+{
+	static const char letters[] = "xstombavwq";
+	static const char *const words[] = {
+		"0x..",	    "<state>",	   "<type>", "<opcode>", "<mask bits>",
+		"<object>", "<attribute>", "<verb>", "<reason>", "<send or receive>",
+	};
+	const char *at = strchr(letters, kind);
+
+	return at && *at ? words[at - letters] : "N";
+}
+
+/* A sentence without values. */
 static void generic_sentence(char *out, size_t size, const char *s)
 {
 	size_t n = 0;
 
-	while (*s && n + 5 < size) {
+	out[0] = '\0';
+	while (*s && n + 1 < size) {
 		const char *end = *s == '{' ? strchr(s, '}') : NULL;
 
-		if (!end) {
-			out[n++] = *s++;
-			continue;
-		}
-		n += (size_t)snprintf(out + n, size - n, "%s", end[-1] == 'x' ? "0x.." : "N");
-		s = end + 1;
+		if (end)
+			n += (size_t)snprintf(out + n, size - n, "%s", generic_value(end[-1]));
+		else
+			n += (size_t)snprintf(out + n, size - n, "%c", *s);
+		s = end ? end + 1 : s + 1;
 	}
-	out[n] = '\0';
 }
 
 static void print_wrapped(const char *label, const char *text)

@@ -60,17 +60,46 @@ static void want_refused(struct k_pair *p, struct ibv_qp_attr *attr, int mask, c
 	K_WANT_SAID(&p->a, said, text);
 }
 
+/* The name by which the explanation must call a bit of attr_mask. */
+static const char *bit_name(int bit)
+{
+	static const char *const name[] = {
+		"IBV_QP_STATE",
+		"IBV_QP_CUR_STATE",
+		"IBV_QP_EN_SQD_ASYNC_NOTIFY",
+		"IBV_QP_ACCESS_FLAGS",
+		"IBV_QP_PKEY_INDEX",
+		"IBV_QP_PORT",
+		"IBV_QP_QKEY",
+		"IBV_QP_AV",
+		"IBV_QP_PATH_MTU",
+		"IBV_QP_TIMEOUT",
+		"IBV_QP_RETRY_CNT",
+		"IBV_QP_RNR_RETRY",
+		"IBV_QP_RQ_PSN",
+		"IBV_QP_MAX_QP_RD_ATOMIC",
+		"IBV_QP_ALT_PATH",
+		"IBV_QP_MIN_RNR_TIMER",
+		"IBV_QP_SQ_PSN",
+		"IBV_QP_MAX_DEST_RD_ATOMIC",
+		"IBV_QP_PATH_MIG_STATE",
+		"IBV_QP_CAP",
+		"IBV_QP_DEST_QPN",
+	};
+	unsigned i = (unsigned)__builtin_ctz((unsigned)bit);
+
+	return i < sizeof(name) / sizeof(name[0]) ? name[i] : "?";
+}
+
 static void missing(const struct k_case *c)
 {
 	struct k_pair p;
 	struct ibv_qp_attr attr;
-	char text[32];
 	int mask;
 
 	stand_before(&p, c->i);
 	mask = k_attr(&p.a, (enum ibv_qp_state)(c->i % 16), &attr);
-	snprintf(text, sizeof(text), "mask bits 0x%x", c->j);
-	want_refused(&p, &attr, mask & ~c->j, "modify_missing", text);
+	want_refused(&p, &attr, mask & ~c->j, "modify_missing", bit_name(c->j));
 	K_WANT_INT(ibv_modify_qp(p.a.qp, &attr, mask), 0);
 	K_WANT_INT(k_state(&p.a), c->i % 16);
 }
@@ -79,13 +108,11 @@ static void surplus(const struct k_case *c)
 {
 	struct k_pair p;
 	struct ibv_qp_attr attr;
-	char text[32];
 	int mask;
 
 	stand_before(&p, c->i);
 	mask = k_attr(&p.a, (enum ibv_qp_state)(c->i % 16), &attr);
-	snprintf(text, sizeof(text), "mask bits 0x%x", c->j);
-	want_refused(&p, &attr, mask | c->j, "modify_surplus", text);
+	want_refused(&p, &attr, mask | c->j, "modify_surplus", bit_name(c->j));
 }
 
 static void no_way(const struct k_case *c)
