@@ -2,10 +2,10 @@
 /*
  *	vloop [lat|write|bw|rate|wake|qps|mrs|memory]...      (all)
  *
- * The verbs as a careful program uses them, between two pinned processes: SEND ping-pong, RDMA WRITE
- * ping-pong on memory, a stream, the rate of 64-byte messages in lists of 16 with one signal in 64,
- * a sleeper woken through its completion channel; the same ping-pong over many QPs and many regions;
- * and what an idle QP costs in memory.
+ * The verbs as a careful program uses them, between two pinned processes: SEND ping-pong, RDMA
+ *WRITE ping-pong on memory, a stream, the rate of 64-byte messages in lists of 16 with one signal
+ *in 64, a sleeper woken through its completion channel; the same ping-pong over many QPs and many
+ *regions; and what an idle QP costs in memory.
  */
 #include "probe.h"
 #include "support/end.h"
@@ -88,6 +88,18 @@ static void send_one(struct ibv_qp *qp, struct ibv_sge *sge, uint64_t i)
 		wr.send_flags |= IBV_SEND_INLINE;
 	if (i % SIGNAL == SIGNAL - 1)
 		wr.send_flags |= IBV_SEND_SIGNALED;
+	MUST(!ibv_post_send(qp, &wr, &bad));
+}
+
+static void send_signaled(struct ibv_qp *qp, struct ibv_sge *sge)
+{
+	struct ibv_send_wr wr = {.wr_id = 1,
+				 .sg_list = sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr *bad;
+
 	MUST(!ibv_post_send(qp, &wr, &bad));
 }
 
@@ -276,45 +288,219 @@ static void rate(void)
 
 /* ---- a sleeper and its channel */
 
+/* The CQ is armed. Sleeps until a receive has completed and leaves the CQ armed. */
 static void sleep_recv(struct end *e)
 {
 	struct ibv_cq *cq;
 	struct ibv_wc wc;
 	void *user;
 
-	MUST(!ibv_get_cq_event(e->chan, &cq, &user));
-	ibv_ack_cq_events(cq, 1);
-	MUST(!ibv_req_notify_cq(cq, 0));
-	while (ibv_poll_cq(e->cq, 1, &wc) != 1 || wc.opcode != IBV_WC_RECV) {
+	for (;;) {
 		MUST(!ibv_get_cq_event(e->chan, &cq, &user));
 		ibv_ack_cq_events(cq, 1);
 		MUST(!ibv_req_notify_cq(cq, 0));
+		while (ibv_poll_cq(e->cq, 1, &wc) == 1) {
+			MUST(wc.status == IBV_WC_SUCCESS);
+			if (wc.opcode == IBV_WC_RECV)
+				return;
+		}
 	}
 }
 
+/* The waker pauses long enough for the sleeper to be asleep; the message carries the time. */
 static void wake(void)
 {
-	enum { TRIPS = 20, WINDOWS = 100 };
+	enum { SAMPLES = 300 };
 	struct end_opts o = {.channel = true, .inline_max = INLINE_MAX};
+	struct ibv_sge sge;
+	double t = 0;
+	struct duo d;
+
+	duo_open(&d, &o);
+	sge = (struct ibv_sge){(uintptr_t)d.e.buf, 8, d.e.mr->lkey};
+	post_recvs(d.e.qp, (uintptr_t)d.e.buf, 64, d.e.mr->lkey, 64);
+	MUST(!ibv_req_notify_cq(d.e.cq, 0));
+	duo_meet(&d);
+	w.n = 0;
+	for (int i = 0; i < SAMPLES && !d.child; i++) {
+		sleep_recv(&d.e);
+		memcpy(&t, d.e.buf, 8);
+		sample(&w, wall() - t);
+		post_recvs(d.e.qp, (uintptr_t)d.e.buf, 64, d.e.mr->lkey, 1);
+	}
+	for (int i = 0; i < SAMPLES && d.child; i++) {
+		pause_us(WAKE_PAUSE_US);
+		t = wall();
+		memcpy(d.e.buf, &t, 8);
+		send_signaled(d.e.qp, &sge);
+		end_done(&d.e, 1);
+	}
+	t = median_sample(&w);
+	MUST(d.child ? get_all(d.sock, &t, sizeof(t)) : put_all(d.sock, &t, sizeof(t)));
+	duo_close(&d);
+	emit("vloop wake", 8, "ns", t * 1e9);
+}
+
+/* ---- growth: the same ping-pong over many queue pairs, or with many regions */
+
+/* More QPs on d's PD and CQ, all connected; the first is d's own. */
+static struct ibv_qp **more_qps(struct duo *d, int n)
+{
+	struct ibv_qp **qp = calloc((size_t)n, sizeof(struct ibv_qp *));
+	struct end e = d->e;
+
+	MUST(qp);
+	qp[0] = d->e.qp;
+	for (int i = 1; i < n; i++) {
+		struct ibv_qp_init_attr init = {.send_cq = e.cq,
+						.recv_cq = e.cq,
+						.qp_type = IBV_QPT_RC,
+						.cap = {32, 32, 1, 1, 0}};
+		struct end_id peer;
+
+		MUST((qp[i] = ibv_create_qp(e.pd, &init)) != NULL);
+		e.qp = qp[i];
+		e.id.qpn = qp[i]->qp_num;
+		end_init(&e);
+		MUST(end_meet(&e, d->sock, &peer));
+	}
+	return qp;
+}
+
+static void many_qps(int n)
+{
+	enum { TRIPS = 100, WINDOWS = 100 };
+	struct end_opts o = {.cqe = (uint32_t)n * 64 + 256};
+	struct ibv_qp **qp;
 	struct ibv_sge sge;
 	struct duo d;
 
 	duo_open(&d, &o);
 	sge = (struct ibv_sge){(uintptr_t)d.e.buf, 8, d.e.mr->lkey};
-	post_recvs(d.e.qp, (uintptr_t)d.e.buf + 64, 64, d.e.mr->lkey, 64);
-	MUST(!ibv_req_notify_cq(d.e.cq, 0));
 	duo_meet(&d);
+	qp = more_qps(&d, n);
+	for (int i = 0; i < n; i++)
+		post_recvs(qp[i], (uintptr_t)d.e.buf + 64, 64, d.e.mr->lkey, 4);
+	MUST(put_all(d.sock, "p", 1) && get_all(d.sock, d.e.buf, 1));
 	w.n = 0;
 	for (uint64_t i = 0; i < TRIPS * WINDOWS; i++) {
+		struct ibv_qp *q = qp[i * 7919 % (uint64_t)n];
+
 		if (i % TRIPS == 0)
 			tick(&w);
 		if (d.child)
-			send_one(d.e.qp, &sge, 0); /* unsignaled: the SQ is as long as the run */
-		sleep_recv(&d.e);
+			send_signaled(q, &sge);
+		wait_recv(d.e.cq);
 		if (!d.child)
-			send_one(d.e.qp, &sge, 0);
-		post_recvs(d.e.qp, (uintptr_t)d.e.buf + 64, 64, d.e.mr->lkey, 1);
+			send_signaled(q, &sge);
+		post_recvs(q, (uintptr_t)d.e.buf + 64, 64, d.e.mr->lkey, 1);
 	}
+	for (int i = 1; i < n; i++)
+		MUST(!ibv_destroy_qp(qp[i]));
+	free(qp);
 	duo_close(&d);
-	emit("vloop wake one-way", 8, "ns", median_window(&w) / TRIPS / 2 * 1e9);
+	emit("vloop SEND one-way, QPs", n, "ns", median_window(&w) / TRIPS / 2 * 1e9);
+}
+
+static void many_mrs(int n)
+{
+	enum { TRIPS = 100, WINDOWS = 100 };
+	struct end_opts o = {.len = (size_t)n * 64 + 4096};
+	struct ibv_mr **mr = calloc((size_t)n, sizeof(struct ibv_mr *));
+	struct duo d;
+
+	MUST(mr);
+	duo_open(&d, &o);
+	for (int i = 0; i < n; i++)
+		MUST((mr[i] = ibv_reg_mr(d.e.pd, d.e.buf + (size_t)i * 64, 64,
+					 IBV_ACCESS_LOCAL_WRITE)) != NULL);
+	post_recvs(d.e.qp, (uintptr_t)d.e.buf, 64, mr[0]->lkey, 64);
+	duo_meet(&d);
+	w.n = 0;
+	for (uint64_t i = 0; i < TRIPS * WINDOWS; i++) {
+		uint64_t k = i * 7919 % (uint64_t)n;
+		struct ibv_sge sge = {(uintptr_t)mr[k]->addr, 8, mr[k]->lkey};
+
+		if (i % TRIPS == 0)
+			tick(&w);
+		if (d.child)
+			send_signaled(d.e.qp, &sge);
+		wait_recv(d.e.cq);
+		if (!d.child)
+			send_signaled(d.e.qp, &sge);
+		post_recvs(d.e.qp, (uintptr_t)mr[k]->addr, 64, mr[k]->lkey, 1);
+	}
+	for (int i = 0; i < n; i++)
+		MUST(!ibv_dereg_mr(mr[i]));
+	free(mr);
+	duo_close(&d);
+	emit("vloop SEND one-way, MRs", n, "ns", median_window(&w) / TRIPS / 2 * 1e9);
+}
+
+/* Proportional resident memory of this process in bytes. */
+static double resident(void)
+{
+	FILE *f = fopen("/proc/self/smaps_rollup", "re");
+	char line[256];
+	double kib = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Pss: %lf", &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kib * 1024;
+}
+
+/* One process's share of N connected idle QPs: 32 one-SGE work requests each way. */
+static void memory(void)
+{
+	enum { N = 1000 };
+	struct ibv_qp **qp;
+	double before;
+	struct duo d;
+
+	duo_open(&d, NULL);
+	duo_meet(&d);
+	before = resident();
+	qp = more_qps(&d, N + 1);
+	before = (resident() - before) / N;
+	free(qp);
+	MUST(put_all(d.sock, "m", 1) && get_all(d.sock, d.e.buf, 1));
+	if (!d.child)
+		_exit(0);
+	reap(d.child);
+	emit("vloop memory per idle QP", N, "bytes", before);
+}
+
+static bool wanted(int argc, char **argv, const char *name)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], name))
+			return true;
+	return argc == 1;
+}
+
+int main(int argc, char **argv)
+{
+	static const uint32_t sizes[] = {8, 64, 256, 4096}, large[] = {4096, 65536, 1 << 20};
+	static const int qps[] = {1, 100, 1000}, mrs[] = {1, 1000, 100000};
+
+	for (int i = 0; i < 4 && wanted(argc, argv, "lat"); i++)
+		lat(sizes[i]);
+	for (int i = 0; i < 2 && wanted(argc, argv, "write"); i++)
+		write_pingpong(sizes[i * 2]);
+	for (int i = 0; i < 3 && wanted(argc, argv, "bw"); i++)
+		bw(large[i]);
+	if (wanted(argc, argv, "rate"))
+		rate();
+	if (wanted(argc, argv, "wake"))
+		wake();
+	for (int i = 0; i < 3 && wanted(argc, argv, "qps"); i++)
+		many_qps(qps[i]);
+	for (int i = 0; i < 3 && wanted(argc, argv, "mrs"); i++)
+		many_mrs(mrs[i]);
+	if (wanted(argc, argv, "memory"))
+		memory();
+	return 0;
 }

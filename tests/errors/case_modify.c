@@ -12,7 +12,7 @@
 
 #define MAX_CASES 160
 static struct k_case cases[MAX_CASES];
-static char names[MAX_CASES][64];
+static char names[MAX_CASES][96];
 
 static const char *const state_names[] = {"reset", "init", "rtr", "rts", "sqd", "sqe", "err"};
 
