@@ -76,7 +76,7 @@ int vrb_hcq_poll(struct vrb_hcq *cq, uint32_t n, struct vrb_wc *wc)
 	vrb_engine_lock(e);
 	got = vrb_cq_poll(&cq->core, n, wc);
 	if (!got) {
-		vrb_engine_flush_acks(e, e->now);
+		vrb_engine_flush_acks(e, e->now, true);
 		if (vrb_engine_fast_drain(e))
 			vrb_engine_ring_bells(e);
 		else

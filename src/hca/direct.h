@@ -16,8 +16,8 @@
 
 #include "hca/engine.h"
 
-#define VRB_DIRECT_MAX (1u << 20) /* bytes; longer WRITEs go through the ring */
-#define VRB_EXPORT_KEYS (1u << 20)   /* keys beyond are not exported */
+#define VRB_DIRECT_MAX	(1u << 20) /* bytes; longer WRITEs go through the ring */
+#define VRB_EXPORT_KEYS (1u << 20) /* keys beyond are not exported */
 
 struct vrb_direct_qp {
 	_Atomic uint32_t ok; /* 1: connected, open for direct operations */

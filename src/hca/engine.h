@@ -86,7 +86,10 @@ struct vrb_engine {
 	struct vrb_list acks;		  /* queue pairs that owe an answer */
 	struct vrb_list timers;		  /* queue pairs with a deadline */
 	struct vrb_peer *rung[VRB_PEERS]; /* peers with ring_bell set */
-	uint32_t n_rung, n_stalled;	  /* n_stalled: queue pairs on stalled lists */
+	bool acks_urgent;		  /* a peer waits for one of them */
+	struct vrb_shm_line *held;	  /* first frame of a list being posted (hca/fast.h) */
+	uint64_t held_word;
+	uint32_t n_rung, n_stalled; /* n_stalled: queue pairs on stalled lists */
 	vrb_ns next_deadline;
 
 	struct vrb_hqp **qp; /* by the low 16 bits of the QPN */
@@ -150,8 +153,8 @@ void vrb_engine_apply(struct vrb_engine *e);
 uint32_t vrb_engine_turn(struct vrb_engine *e, vrb_ns now);
 /* Requests of one queue pair out; leaves it on the active list when more waits. */
 void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now);
-/* All answers owed, plain ACKs included. */
-void vrb_engine_flush_acks(struct vrb_engine *e, vrb_ns now);
+/* All answers owed, plain ACKs included; if_urgent: only when somebody waits for one. */
+void vrb_engine_flush_acks(struct vrb_engine *e, vrb_ns now, bool if_urgent);
 void vrb_engine_run_timers(struct vrb_engine *e, vrb_ns now);
 /* The queue pair's deadline may have changed. */
 void vrb_engine_timer(struct vrb_engine *e, struct vrb_hqp *q);
@@ -161,7 +164,8 @@ void vrb_engine_ring_bells(struct vrb_engine *e);
 bool vrb_engine_has_work(struct vrb_engine *e);
 /* A queue pair's work lists changed. */
 void vrb_engine_activate(struct vrb_engine *e, struct vrb_hqp *q);
-void vrb_engine_owes(struct vrb_engine *e, struct vrb_hqp *q);
+/* urgent: somebody waits for the answer; else it may wait for company or the helper's tick. */
+void vrb_engine_owes(struct vrb_engine *e, struct vrb_hqp *q, bool urgent);
 void vrb_engine_owes_none(struct vrb_engine *e, struct vrb_hqp *q);
 /* Sends the acknowledgement that q owes. */
 void vrb_engine_ack_now(struct vrb_engine *e, struct vrb_hqp *q);

@@ -188,8 +188,13 @@ static int wait_event(struct vrb_engine *e, struct vrb_hchan *c)
 		if (vrb_engine_has_work(e) && vrb_engine_turn(e, vrb_clock_now()))
 			continue;
 		vrb_engine_unlock(e);
-		if (!spin_for_work(e, c))
+		if (!spin_for_work(e, c)) {
+			vrb_engine_lock(e);
+			vrb_engine_flush_acks(e, e->now, false);
+			vrb_engine_ring_bells(e);
+			vrb_engine_unlock(e);
 			err = sleep_on_bell(e, c);
+		}
 		vrb_engine_lock(e);
 	}
 	c->n_waiters--;

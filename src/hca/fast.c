@@ -11,8 +11,11 @@
 #include "hca/fast.h"
 
 #define OP_SEND_ONLY (VRB_TP_RC | VRB_OP_SEND_ONLY)
+#define OP_ACK	     (VRB_TP_RC | VRB_OP_ACK)
+#define ACK_EVERY    32u  /* unsignaled messages between two that ask for an acknowledgement */
+#define SMALL	     256u /* bytes; longer copies are memcpy's */
 
-/* Copies n <= VRB_SHM_BODY bytes with overlapping fixed-size moves. */
+/* Copies few bytes with overlapping fixed-size moves. */
 static inline void copy_small(void *dst, const void *src, uint32_t n)
 {
 	uint8_t *d = dst;
@@ -44,15 +47,16 @@ static inline void copy_small(void *dst, const void *src, uint32_t n)
 	}
 }
 
-bool vrb_hqp_fast_post(struct vrb_hqp *q, struct vrb_swqe *w)
+bool vrb_hqp_fast_post(struct vrb_hqp *q, struct vrb_swqe *w, bool hold)
 {
 	struct vrb_engine *e = q->e;
 	struct vrb_qp *c = &q->core;
 	struct vrb_peer *p = q->peer;
 	struct vrb_shm_line *l;
 	uint32_t at = 0, end = 0, ack = 0;
-	uint8_t flags = VRB_SHM_ACKREQ;
+	uint8_t flags = 0;
 	const void *src;
+	uint64_t word;
 
 	if (vrb_unlikely(!p || !p->tx_open || q->on_active || q->direct_n ||
 			 !vrb_shm_line_room(&p->tx)))
@@ -64,6 +68,9 @@ bool vrb_hqp_fast_post(struct vrb_hqp *q, struct vrb_swqe *w)
 	}
 	if (!vrb_qp_fast_send(c, w, vrb_engine_timer_base(e), &src))
 		return false;
+	/* Nobody waits for an unsignaled one: its acknowledgement can come with a later one's. */
+	if (w->flags & VRB_WRF_SIGNALED || w->first.v % ACK_EVERY == 0)
+		flags |= VRB_SHM_ACKREQ;
 	if (w->flags & VRB_WRF_SOLICITED)
 		flags |= VRB_SHM_SE;
 	if (c->ack_pending && !c->resp_pending) {
@@ -78,18 +85,24 @@ bool vrb_hqp_fast_post(struct vrb_hqp *q, struct vrb_swqe *w)
 		copy_small(l->body, src, w->len);
 		l->ack = ack | w->len << 24;
 	} else {
-		memcpy(p->tx.m.data + at, src, w->len);
+		if (w->len <= SMALL)
+			copy_small(p->tx.m.data + at, src, w->len);
+		else
+			memcpy(p->tx.m.data + at, src, w->len);
 		memcpy(l->body, &end, 4);
 		memcpy(l->body + 4, &w->len, 4);
 		l->ack = ack;
 		flags |= VRB_SHM_DATA_REF;
 		p->tx.data_head = end;
 	}
-	/* pairs with the acquire in vrb_shm_peek and take_line */
-	atomic_store_explicit(
-		&l->word,
-		vrb_shm_word(p->tx.head, OP_SEND_ONLY, (uint16_t)c->dqpn, w->first, flags),
-		memory_order_release);
+	word = vrb_shm_word(p->tx.head, OP_SEND_ONLY, (uint16_t)c->dqpn, w->first, flags);
+	if (hold) {
+		e->held = l;
+		e->held_word = word;
+	} else {
+		/* pairs with the acquire in vrb_shm_peek and take_line */
+		atomic_store_explicit(&l->word, word, memory_order_release);
+	}
 	p->tx.head++;
 	vrb_engine_pushed(e, p);
 	q->stats->tx_packets++;
@@ -116,6 +129,22 @@ static inline const uint8_t *data_of(const struct vrb_shm_rx *rx, const struct v
 	return rx->m.data + start;
 }
 
+/* A plain acknowledgement: syndrome in front of the body. */
+static inline bool take_ack(struct vrb_engine *e, struct vrb_peer *p, struct vrb_hqp *q,
+			    uint64_t word)
+{
+	const struct vrb_shm_line *l = &p->rx.m.line[p->rx.tail % VRB_SHM_LINES];
+
+	if (l->body[0] != (VRB_AETH_ACK | VRB_AETH_CREDITS_UNLIMITED) || q->on_active ||
+	    !vrb_qp_fast_ack(&q->core, vrb_psn((uint32_t)(word >> 32)), vrb_engine_timer_base(e)))
+		return false;
+	q->stats->rx_packets++;
+	vrb_shm_pop(&p->rx, false, 0);
+	if (vrb_unlikely(vrb_shm_publish_due(&p->rx)) && vrb_shm_publish(&p->rx))
+		vrb_peer_wake(p);
+	return true;
+}
+
 /* One waiting line: true when it was a plain SEND and has been taken. */
 static inline bool take_line(struct vrb_engine *e, struct vrb_peer *p, uint64_t word)
 {
@@ -127,8 +156,10 @@ static inline bool take_line(struct vrb_engine *e, struct vrb_peer *p, uint64_t 
 	struct vrb_qp *c;
 	void *dst;
 
-	if (vrb_unlikely((uint8_t)(word >> 8) != OP_SEND_ONLY || !q || q->peer != p))
+	if (vrb_unlikely(!q || q->peer != p))
 		return false;
+	if (vrb_unlikely((uint8_t)(word >> 8) != OP_SEND_ONLY))
+		return (uint8_t)(word >> 8) == OP_ACK && take_ack(e, p, q, word);
 	c = &q->core;
 	if (flags & VRB_SHM_DATA_REF) {
 		src = data_of(&p->rx, l, &len, &end);
@@ -145,19 +176,17 @@ static inline bool take_line(struct vrb_engine *e, struct vrb_peer *p, uint64_t 
 	/* The acknowledgement may have taken the last free place of a CQ that both queues share. */
 	if (vrb_unlikely(!vrb_cq_fast_slot(c->rcq)))
 		return false;
-	if (vrb_likely(len <= VRB_SHM_BODY))
+	if (vrb_likely(len <= SMALL))
 		copy_small(dst, src, len);
 	else
-		vrb_place_copy(dst, src, len);
-	vrb_qp_fast_recv_done(c, len, flags & VRB_SHM_ACKREQ);
+		memcpy(dst, src, len);
+	vrb_qp_fast_recv_done(c, len, true);
 	q->stats->rx_packets++;
 	q->stats->rx_bytes += len;
 	vrb_shm_pop(&p->rx, flags & VRB_SHM_DATA_REF, end);
-	if (c->ack_pending) {
-		vrb_engine_owes(e, q);
-		if (vrb_unlikely(++q->acks_owed >= VRB_ACK_BATCH))
-			vrb_engine_ack_now(e, q);
-	}
+	vrb_engine_owes(e, q, flags & VRB_SHM_ACKREQ);
+	if (vrb_unlikely(++q->acks_owed >= VRB_ACK_BATCH))
+		vrb_engine_ack_now(e, q);
 	if (vrb_unlikely(vrb_shm_publish_due(&p->rx)) && vrb_shm_publish(&p->rx))
 		vrb_peer_wake(p);
 	return true;

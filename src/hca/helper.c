@@ -69,6 +69,8 @@ static void run_timers(struct vrb_engine *e)
 	e->now = now;
 	atomic_store_explicit(&e->helper_deep, false, memory_order_relaxed);
 	vrb_engine_run_timers(e, now);
+	vrb_engine_flush_acks(e, now, false);
+	vrb_engine_ring_bells(e);
 	if (atomic_load_explicit(&e->n_work, memory_order_relaxed))
 		vrb_engine_turn(e, now);
 	vrb_engine_unlock(e);
@@ -92,6 +94,15 @@ static int sleep_time(struct vrb_engine *e, bool deep)
 	}
 	atomic_store_explicit(&e->helper_wakes_at, until, memory_order_relaxed);
 	return 1;
+}
+
+/* Before a long sleep nothing may be owed. */
+static void settle_acks(struct vrb_engine *e)
+{
+	vrb_engine_lock(e);
+	vrb_engine_flush_acks(e, e->now, false);
+	vrb_engine_ring_bells(e);
+	vrb_engine_unlock(e);
 }
 
 /* Handles what epoll has found; true when the bell was among it. */
@@ -154,6 +165,7 @@ static bool look(struct vrb_engine *e, struct watch *w)
 		w->assist = ASSIST_TICKS;
 	else if (w->assist)
 		w->assist--;
+	settle_acks(e);
 	return vrb_engine_arm(e, VRB_SLEEP_HELPER);
 }
 

@@ -21,23 +21,15 @@ void vrb_place_copy(void *dst, const void *src, size_t len)
 	uint8_t *d = dst;
 	const uint8_t *s = src;
 
-	/*
-	 * Programs that wait for the last byte of a WRITE rely on it being stored last; a libc
-	 * memcpy stores a misaligned tail early.
-	 */
-	if (len > 8) {
-		size_t body = (len - 1) & ~(size_t)7;
-		uint64_t tail[1] = {0};
-
-		memcpy(d, s, body);
-		memcpy(tail, s + body, len - body);
-		atomic_signal_fence(memory_order_seq_cst);
-		for (size_t i = body; i < len; i++)
-			((volatile uint8_t *)d)[i] = ((uint8_t *)tail)[i - body];
+	if (!len)
 		return;
-	}
-	for (size_t i = 0; i < len; i++)
-		((volatile uint8_t *)d)[i] = s[i];
+	/*
+	 * Programs that wait for the last byte of a WRITE rely on it being stored last; one memcpy
+	 * may store a misaligned tail early.
+	 */
+	memcpy(d, s, len - 1);
+	atomic_signal_fence(memory_order_seq_cst);
+	((volatile uint8_t *)d)[len - 1] = s[len - 1];
 }
 
 int vrb_hpd_alloc(struct vrb_hctx *ctx, struct vrb_hpd **out)

@@ -119,7 +119,7 @@ void vrb_engine_apply(struct vrb_engine *e)
 
 static void count_work(struct vrb_engine *e)
 {
-	uint32_t n = !vrb_list_empty(&e->active) + !vrb_list_empty(&e->acks);
+	uint32_t n = !vrb_list_empty(&e->active) + (e->acks_urgent && !vrb_list_empty(&e->acks));
 
 	if (atomic_load_explicit(&e->n_work, memory_order_relaxed) != n)
 		atomic_store_explicit(&e->n_work, n, memory_order_relaxed);
@@ -134,12 +134,15 @@ void vrb_engine_activate(struct vrb_engine *e, struct vrb_hqp *q)
 	count_work(e);
 }
 
-void vrb_engine_owes(struct vrb_engine *e, struct vrb_hqp *q)
+void vrb_engine_owes(struct vrb_engine *e, struct vrb_hqp *q, bool urgent)
 {
-	if (q->on_acks)
+	if (!q->on_acks) {
+		q->on_acks = true;
+		vrb_list_add_tail(&e->acks, &q->core.ack_node);
+	} else if (!urgent) {
 		return;
-	q->on_acks = true;
-	vrb_list_add_tail(&e->acks, &q->core.ack_node);
+	}
+	e->acks_urgent |= urgent;
 	count_work(e);
 }
 
@@ -276,7 +279,7 @@ static void unstall(struct vrb_engine *e, struct vrb_peer *p)
 		vrb_engine_unstall(e, q);
 		vrb_qp_on_unstall(&q->core);
 		vrb_engine_activate(e, q);
-		vrb_engine_owes(e, q);
+		vrb_engine_owes(e, q, true);
 	}
 }
 
@@ -393,10 +396,15 @@ static void respond_all(struct vrb_engine *e, vrb_ns now, bool plain)
 	}
 }
 
-void vrb_engine_flush_acks(struct vrb_engine *e, vrb_ns now)
+void vrb_engine_flush_acks(struct vrb_engine *e, vrb_ns now, bool if_urgent)
 {
-	if (!vrb_list_empty(&e->acks))
-		respond_all(e, now, true);
+	if (vrb_list_empty(&e->acks) || (if_urgent && !e->acks_urgent))
+		return;
+	e->acks_urgent = false;
+	respond_all(e, now, true);
+	/* what found no room stays urgent */
+	e->acks_urgent |= !vrb_list_empty(&e->acks);
+	count_work(e);
 }
 
 /* ---- in */
@@ -421,7 +429,7 @@ static void take_packet(struct vrb_engine *e, struct vrb_hqp *q, struct vrb_shm_
 	q->stats->rx_packets++;
 	q->stats->rx_bytes += f->pkt.len;
 	if (c->ack_pending || c->resp_pending) {
-		vrb_engine_owes(e, q);
+		vrb_engine_owes(e, q, true);
 		if (++q->acks_owed >= VRB_ACK_BATCH)
 			respond(e, q, now, true);
 	}
@@ -575,7 +583,7 @@ uint32_t vrb_engine_turn(struct vrb_engine *e, vrb_ns now)
 	struct vrb_list *l, *next;
 
 	e->now = now;
-	vrb_engine_flush_acks(e, now);
+	vrb_engine_flush_acks(e, now, true);
 	for (i = 0; i < atomic_load_explicit(&e->n_hot, memory_order_relaxed); i++)
 		n += drain(e, atomic_load_explicit(&e->hot[i], memory_order_relaxed), now);
 	if (vrb_unlikely(e->n_stalled))

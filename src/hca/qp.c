@@ -126,7 +126,7 @@ int vrb_hqp_destroy(struct vrb_hqp *q)
 	if (!e->foreign) {
 		vrb_engine_lock(e);
 		/* Acknowledgements that are owed go out: the peer's work was done. */
-		vrb_engine_flush_acks(e, e->now);
+		vrb_engine_flush_acks(e, e->now, false);
 		vrb_engine_ring_bells(e);
 		vrb_engine_forget(e, q);
 		q->peer = NULL;

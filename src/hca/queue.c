@@ -134,7 +134,7 @@ int vrb_hcq_arm(struct vrb_hcq *cq, bool solicited_only)
 	vrb_cq_arm(&cq->core, solicited_only);
 	/* Whoever arms is about to sleep, perhaps in poll(): nothing may be owed, and the helper
 	 * answers the bell. */
-	vrb_engine_flush_acks(e, e->now);
+	vrb_engine_flush_acks(e, e->now, false);
 	vrb_engine_ring_bells(e);
 	vrb_engine_unlock(e);
 	if (cq->chan && !vrb_engine_arm(e, VRB_SLEEP_HELPER) &&

@@ -170,6 +170,7 @@ int vv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 	struct vrb_report r;
 	enum vrb_verdict v;
 	uint32_t n = 0;
+	bool first = true;
 
 	v = vrb_post_not_foreign(e->foreign, &r);
 	if (vrb_unlikely(v != VRB_OK)) {
@@ -187,10 +188,12 @@ int vv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 		if (vrb_unlikely(v != VRB_OK))
 			break;
 		count_unsignaled(&q->core, vrb_hqp_swqe(q, n));
-		if (n || (!vrb_hqp_fast_post(q, vrb_hqp_swqe(q, 0)) &&
+		if (n || (!vrb_hqp_fast_post(q, vrb_hqp_swqe(q, 0), first && wr->next) &&
 			  (wr->next || !vrb_direct_write(q, vrb_hqp_swqe(q, 0)))))
 			n++;
+		first = false;
 	}
+	vrb_engine_unhold(e);
 	if (n)
 		vrb_hqp_commit(q, n);
 	else
