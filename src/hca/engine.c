@@ -106,6 +106,19 @@ static void destroy(struct vrb_engine *e)
 	free(e);
 }
 
+/* A program that ends without destroying its queue pairs still owes answers for what it has taken.
+ */
+__attribute__((destructor)) static void at_exit(void)
+{
+	struct vrb_engine *e = vrb_engine_current;
+
+	if (!e || !vrb_engine_trylock(e))
+		return;
+	vrb_engine_flush_acks(e, vrb_clock_now(), false);
+	vrb_engine_ring_bells(e);
+	vrb_engine_unlock(e);
+}
+
 static int create(struct vrb_engine **out)
 {
 	struct vrb_engine *e = aligned_alloc(64, (sizeof(*e) + 63) & ~(size_t)63);

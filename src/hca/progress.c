@@ -8,9 +8,10 @@
  */
 #include "hca/direct.h"
 
-#define TURN_BYTES    65536u
-#define TURN_PACKETS  64u
-#define MULTICAST_QPN 0xffffffu
+#define TURN_BYTES	    65536u
+#define TURN_PACKETS	    64u
+#define MULTICAST_QPN	    0xffffffu
+#define WAIT_FOR_RECEIVE_NS (10 * VRB_NS_PER_MS)
 
 /* ---- effects */
 
@@ -495,6 +496,38 @@ static void dispatch(struct vrb_engine *e, struct vrb_peer *p, struct vrb_shm_fr
 		take_packet(e, q, f, now);
 }
 
+/*
+ * An unreliable message that finds no receive stays in the ring for a while: the receiver may be
+ * about to post one, and a sender that runs ahead is held back by the full ring instead of losing
+ * what it sends. Once in vain is enough: until the queue has got a new receive, further ones are
+ * dropped at once, so that nobody blocks the ring of others.
+ */
+static bool may_wait(struct vrb_engine *e, struct vrb_peer *p, const struct vrb_shm_frame *f,
+		     vrb_ns now)
+{
+	struct vrb_hqp *q = e->qp[f->index];
+	const struct vrb_wq *wq;
+
+	if (!vrb_op_has(f->pkt.op, VRB_OPF_NEEDS_RQ) || vrb_op_transport(f->pkt.op) == VRB_TP_RC ||
+	    !q)
+		return false;
+	if (q->core.state < VRB_QPS_RTR || q->core.state == VRB_QPS_ERR ||
+	    q->core.type == VRB_QPT_RC)
+		return false;
+	if (q->core.type == VRB_QPT_UC && q->peer != p)
+		return false;
+	wq = q->core.srq ? &q->core.srq->wq : &q->core.rq;
+	if (wq->head != wq->tail) {
+		q->wait_until = 0;
+		return false;
+	}
+	if (!q->wait_until || q->wait_tail != wq->tail) {
+		q->wait_tail = wq->tail;
+		q->wait_until = now + WAIT_FOR_RECEIVE_NS;
+	}
+	return now < q->wait_until;
+}
+
 static uint32_t drain(struct vrb_engine *e, struct vrb_peer *p, vrb_ns now)
 {
 	struct vrb_shm_frame f;
@@ -512,6 +545,8 @@ static uint32_t drain(struct vrb_engine *e, struct vrb_peer *p, vrb_ns now)
 			p->rx.tail++; /* skip it */
 			continue;
 		}
+		if (vrb_unlikely(may_wait(e, p, &f, now)))
+			break;
 		dispatch(e, p, &f, now);
 		if (!p->rx_open)
 			return n + 1;

@@ -24,6 +24,8 @@ struct vrb_hqp {
 	struct vrb_hpd *pd;
 	void *user;
 	struct vrb_list peer_node, ctx_node;
+	vrb_ns wait_until;  /* an unreliable message waits for a receive until then; 0 none does */
+	uint32_t wait_tail; /* the queue's tail when it began to wait */
 	uint32_t n_mcast;
 	struct vrb_gid *mcast;
 	void *mem; /* rings */
