@@ -145,6 +145,7 @@
 #define VRB_VERDICTS_LINK(X) \
 	X(LINK_BAD_FRAME, "link_bad_frame", DROP, "a malformed frame in the ring of slot {0}", "-", "the peer process wrote what no Verbena writes; the channel is closed") /* slot */ \
 	X(LINK_STRANGER, "link_stranger", DROP, "a connection from user {0} refused", "-", "only processes of one user share memory") /* uid */ \
+	X(LINK_BAD_HELLO, "link_bad_hello", DROP, "process {1} announced itself for slot {0} and was refused (errno {2})", "-", "a slot belongs to the process that has claimed it, and is announced once") /* slot, pid, errno or 0 */ \
 	X(LINK_NO_SLOT, "link_no_slot", CALL, "all {0} process slots of this user are taken", "-", "end processes that use the device") /* n */ \
 	X(LINK_SYSTEM, "link_system", CALL, "a system call failed with errno {0}", "-", "see errno(3); file descriptor or memory limits are likely") /* errno */ \
 	X(LOCAL_FAULT, "local_fault", WORK, "registered memory at {0x} is not mapped any more", "IBA 10.6.3", "do not unmap memory that is registered") /* addr */

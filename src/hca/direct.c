@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RDMA WRITE by the initiator; see hca/direct.h for the protocol. */
 #include "hca/direct.h"
+#include "hca/peer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 #define EXPORT_VERSION 1u
 #define PIPELINE                                                                                   \
 	2u /* more entries than this in flight: the ring is faster than a system call each */
-#define WAIT_NS VRB_NS_PER_S
+#define WAIT_NS (100 * VRB_NS_PER_MS)
 
 int vrb_export_open(struct vrb_engine *e)
 {
@@ -53,24 +54,20 @@ void vrb_export_close(struct vrb_engine *e)
 
 void vrb_direct_attach(struct vrb_peer *p, int fd, int sock)
 {
-	struct ucred cred;
-	socklen_t n = sizeof(cred);
 	struct vrb_export *x;
-	struct stat st;
 	char path[48];
 
-	if (p->export || fstat(fd, &st) || st.st_size != (off_t)sizeof(*x) ||
-	    !(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK))
+	if (p->export || p->owner <= 0 || !vrb_shm_is_sealed(fd, sizeof(*x)))
 		return;
-	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &n) || cred.pid <= 0)
-		return;
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)cred.pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", p->owner);
 	p->mem_fd = open(path, O_RDWR | O_CLOEXEC);
 	if (p->mem_fd < 0)
 		return;
 	x = mmap(NULL, sizeof(*x), PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	/* While the connection stands the process has not ended and the number is still its own;
+	 * after an exec the memory would be the new program's. */
 	if (x == MAP_FAILED || x->version != EXPORT_VERSION ||
-	    x->key_size != sizeof(struct vrb_key)) {
+	    x->key_size != sizeof(struct vrb_key) || vrb_meet_hung_up(sock)) {
 		if (x != MAP_FAILED)
 			munmap(x, sizeof(*x));
 		close(p->mem_fd);
@@ -91,6 +88,30 @@ void vrb_direct_detach(struct vrb_peer *p)
 	p->mem_fd = -1;
 }
 
+/* A peer that does not end an operation in time was stopped, or lies: it is cut off, and this value
+ * is not waited for again. What it still writes it could write by other means as well. */
+static void wait_for(struct vrb_peer *p, vrb_ns *end)
+{
+	_Atomic uint32_t *seq = &p->rx.m.ctl->direct_seq;
+	uint32_t seen = atomic_load_explicit(seq, memory_order_acquire), spins = 0;
+
+	if (!(seen & 1) || seen == p->direct_hung)
+		return;
+	/* pairs with the release at the end of vrb_direct_write */
+	while (atomic_load_explicit(seq, memory_order_acquire) == seen) {
+		if (++spins % 64)
+			continue;
+		sched_yield();
+		if (!*end)
+			*end = vrb_clock_now() + WAIT_NS;
+		if (vrb_clock_now() < *end)
+			continue;
+		p->direct_hung = seen;
+		vrb_peer_cut(p);
+		return;
+	}
+}
+
 void vrb_direct_wait(struct vrb_engine *e)
 {
 	vrb_ns end = 0;
@@ -100,19 +121,9 @@ void vrb_direct_wait(struct vrb_engine *e)
 	atomic_thread_fence(memory_order_seq_cst);
 	for (uint32_t i = 0; i < atomic_load_explicit(&e->n_hot, memory_order_relaxed); i++) {
 		struct vrb_peer *p = atomic_load_explicit(&e->hot[i], memory_order_relaxed);
-		_Atomic uint32_t *seq = &p->rx.m.ctl->direct_seq;
-		uint32_t seen = atomic_load_explicit(seq, memory_order_acquire), spins = 0;
 
-		while (!p->self && seen & 1 &&
-		       atomic_load_explicit(seq, memory_order_acquire) == seen) {
-			if (++spins % 64 == 0)
-				sched_yield();
-			if (!end)
-				end = vrb_clock_now() + WAIT_NS;
-			else if (spins % 64 == 0 && vrb_clock_now() > end)
-				break; /* stopped in the middle of a system call: it will find the
-					  key gone */
-		}
+		if (!p->self)
+			wait_for(p, &end);
 	}
 }
 
@@ -242,8 +253,9 @@ void vrb_direct_told(struct vrb_hqp *q, struct vrb_psn psn)
 	struct vrb_qp *c = &q->core;
 	int32_t n = vrb_psn_diff(psn, c->epsn);
 
-	/* Only between messages and forward: anything else is a peer that lies to itself. */
-	if (n <= 0 || !q->direct_ok || (c->slow_rx & ~(uint32_t)VRB_SLOW_SRQ))
+	/* Only between messages and forward: anything else is a peer that lies to itself. (It may
+	 * have been done before the queue pair was closed for direct operations.) */
+	if (n <= 0 || c->type != VRB_QPT_RC || (c->slow_rx & ~(uint32_t)VRB_SLOW_SRQ))
 		return;
 	c->epsn = psn;
 	c->ack_psn = vrb_psn_sub(psn, 1);

@@ -53,21 +53,12 @@ static void after_fork_child(void)
 	vrb_engine_current = NULL;
 	if (e) {
 		e->foreign = true;
-		close_fd(&e->listen_fd);
-		close_fd(&e->epoll_fd);
-		close_fd(&e->bell_fd);
-		close_fd(&e->bell_mem_fd);
+		vrb_meet_close(e, true);
 		close_fd(&e->stats_fd);
 		close_fd(&e->export_fd);
-		for (uint32_t i = 1; i <= VRB_SLOTS; i++) {
-			if (!e->peer[i])
-				continue;
-			close_fd(&e->peer[i]->tx_sock);
-			close_fd(&e->peer[i]->rx_sock);
-			close_fd(&e->peer[i]->mem_fd);
-			if (!e->peer[i]->self)
-				close_fd(&e->peer[i]->bell_fd);
-		}
+		for (uint32_t i = 1; i <= VRB_SLOTS; i++)
+			if (e->peer[i])
+				vrb_peer_disown(e->peer[i]);
 		vrb_engine_unlock(e);
 	}
 	pthread_mutex_unlock(&life);
@@ -93,15 +84,10 @@ static void destroy(struct vrb_engine *e)
 {
 	vrb_helper_stop(e);
 	vrb_peer_close_all(e);
-	close_fd(&e->listen_fd);
-	close_fd(&e->epoll_fd);
-	close_fd(&e->bell_fd);
-	close_fd(&e->bell_mem_fd);
+	vrb_meet_close(e, false);
 	vrb_stats_close(e);
 	vrb_keys_close(e);
 	vrb_export_close(e);
-	if (e->bell)
-		munmap(e->bell, 4096);
 	free(e->qp);
 	free(e);
 }
@@ -129,7 +115,8 @@ static int create(struct vrb_engine **out)
 	if (!e)
 		return -ENOMEM;
 	memset(e, 0, sizeof(*e));
-	e->listen_fd = e->epoll_fd = e->bell_fd = e->bell_mem_fd = e->stats_fd = e->export_fd = -1;
+	e->listen_fd = e->epoll_fd = e->bell_fd = e->bell_mem_fd = e->spare_fd = -1;
+	e->stats_fd = e->export_fd = -1;
 	vrb_list_init(&e->active);
 	vrb_list_init(&e->acks);
 	vrb_list_init(&e->timers);

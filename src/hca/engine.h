@@ -28,6 +28,8 @@
 #define VRB_TICK_NS	VRB_NS_PER_MS /* the helper's period while the application is active */
 #define VRB_TIMER_SLACK (2 * VRB_NS_PER_MS) /* the coarse clock may be this old */
 #define VRB_PEERS	(VRB_SLOTS + 1)
+#define VRB_BELL_SIZE	4096u
+#define VRB_PENDING_MAX 320 /* connections that have not said what they want; every process may */
 
 /* What a peer process reads before it wakes us; in a memfd of its own. */
 struct vrb_bell {
@@ -45,7 +47,10 @@ struct vrb_peer {
 	struct vrb_shm_rx rx;
 	bool tx_open, rx_open; /* rings attached */
 	bool self;
+	bool welcomed; /* the receiver's welcome has come */
 	uint8_t slot;
+	int owner; /* process id of the slot's owner, as the kernel says; 0: not to be seen from
+		      here */
 	int tx_sock, rx_sock;	 /* our connection to its slot; its connection to ours; -1 none */
 	struct vrb_bell *bell;	 /* the peer's; NULL until it has been received */
 	int bell_fd;		 /* the eventfd its helper sleeps on */
@@ -53,9 +58,9 @@ struct vrb_peer {
 	struct vrb_list qps;	 /* connected queue pairs */
 	struct vrb_list stalled; /* queue pairs that wait for room in tx */
 	uint32_t hot_index;
-	uint64_t pid;
 	const struct vrb_export *export; /* the peer's keys and queue pairs, or NULL */
 	int mem_fd;			 /* the peer's memory */
+	uint32_t direct_hung; /* value of its direct_seq that never changed; even: none */
 };
 
 struct vrb_engine {
@@ -75,6 +80,13 @@ struct vrb_engine {
 	uint32_t n_ctx; /* open contexts */
 	struct vrb_bell *bell;
 	int bell_mem_fd, bell_fd, listen_fd, epoll_fd, stats_fd;
+	int spare_fd;	   /* given up to turn a connection away when no other is left */
+	bool listen_muted; /* until the helper's next tick */
+	uint32_t n_pending;
+	struct vrb_pending {
+		int fd;
+		vrb_ns since;
+	} pending[VRB_PENDING_MAX]; /* oldest first */
 	pthread_t helper;
 	bool helper_runs, stopping;
 
@@ -170,17 +182,25 @@ void vrb_engine_owes_none(struct vrb_engine *e, struct vrb_hqp *q);
 /* Sends the acknowledgement that q owes. */
 void vrb_engine_ack_now(struct vrb_engine *e, struct vrb_hqp *q);
 void vrb_engine_unstall(struct vrb_engine *e, struct vrb_hqp *q);
+void vrb_engine_unstall_peer(struct vrb_engine *e, struct vrb_peer *p);
 void vrb_engine_forget(struct vrb_engine *e, struct vrb_hqp *q);
 
-/* peer.c, under the lock. */
+/* meet.c, under the lock. */
 int vrb_meet_open(struct vrb_engine *e); /* claims a slot, listens */
-/* The channel to a slot, connecting when there is none; NULL when nobody owns the slot. */
-struct vrb_peer *vrb_peer_get(struct vrb_engine *e, uint32_t slot);
-struct vrb_peer *vrb_peer_bind(struct vrb_engine *e, uint32_t slot);
+void vrb_meet_close(struct vrb_engine *e, bool in_child);
+void vrb_meet_tick(struct vrb_engine *e); /* by the helper */
+
+/* peer.c, under the lock. */
+/* The channel to a slot, connecting when there is none; -ECONNREFUSED: nobody owns the slot. */
+int vrb_peer_get(struct vrb_engine *e, uint32_t slot, struct vrb_peer **p);
+/* The same for a queue pair that is about to be connected. */
+int vrb_peer_bind(struct vrb_engine *e, uint32_t slot, struct vrb_peer **p);
 void vrb_peer_all(struct vrb_engine *e); /* connects to every slot in use (multicast) */
 void vrb_peer_on_event(struct vrb_engine *e, uint32_t what, int fd);
 void vrb_peer_wake(struct vrb_peer *p);
+void vrb_peer_cut(struct vrb_peer *p); /* it lies, or does not answer: ends the channel, soon */
 void vrb_peer_close_all(struct vrb_engine *e);
+void vrb_peer_disown(struct vrb_peer *p); /* in a forked child */
 enum { VRB_ROUTE_NONE, VRB_ROUTE_LOCAL };
 enum { VRB_EV_LISTEN, VRB_EV_ACCEPTED, VRB_EV_RX_SOCK, VRB_EV_TX_SOCK, VRB_EV_BELL };
 

@@ -68,6 +68,7 @@ static void run_timers(struct vrb_engine *e)
 	vrb_engine_lock(e);
 	e->now = now;
 	atomic_store_explicit(&e->helper_deep, false, memory_order_relaxed);
+	vrb_meet_tick(e);
 	vrb_engine_run_timers(e, now);
 	vrb_engine_flush_acks(e, now, false);
 	vrb_engine_ring_bells(e);
@@ -179,6 +180,7 @@ static void *helper_main(void *arg)
 		bool deep = look(e, &w);
 		int n;
 
+		deep &= !e->listen_muted;
 		atomic_store_explicit(&e->helper_deep, deep, memory_order_relaxed);
 		n = epoll_wait(e->epoll_fd, ev, EVENTS, sleep_time(e, deep));
 		w.rung = handle(e, ev, n);

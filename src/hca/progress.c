@@ -272,7 +272,7 @@ static bool room_or_stall(struct vrb_engine *e, struct vrb_peer *p, struct vrb_h
 	return false;
 }
 
-static void unstall(struct vrb_engine *e, struct vrb_peer *p)
+void vrb_engine_unstall_peer(struct vrb_engine *e, struct vrb_peer *p)
 {
 	while (!vrb_list_empty(&p->stalled)) {
 		struct vrb_hqp *q = vrb_list_entry(p->stalled.next, struct vrb_hqp, stall_node);
@@ -288,6 +288,7 @@ static void unstall(struct vrb_engine *e, struct vrb_peer *p)
 static struct vrb_peer *ud_peer(struct vrb_engine *e, const struct vrb_qp *c, bool *multicast)
 {
 	const struct vrb_swqe *w = vrb_wq_entry(&c->sq, c->sq_send);
+	struct vrb_peer *p = NULL;
 
 	*multicast = false;
 	if (c->sq_send == c->sq.tail || !w->ud.av)
@@ -295,15 +296,17 @@ static struct vrb_peer *ud_peer(struct vrb_engine *e, const struct vrb_qp *c, bo
 	*multicast = w->ud.qpn == MULTICAST_QPN;
 	if (w->ud.av->route == VRB_ROUTE_NONE)
 		return NULL;
-	return *multicast ? NULL : vrb_peer_get(e, w->ud.qpn >> VRB_QPN_INDEX_BITS);
+	if (!*multicast)
+		(void)vrb_peer_get(e, w->ud.qpn >> VRB_QPN_INDEX_BITS, &p);
+	return p;
 }
 
 static void push_multicast(struct vrb_engine *e, struct vrb_hqp *q)
 {
+	struct vrb_peer *self;
 	uint32_t n;
 
-	if (!e->peer[e->slot] || !e->peer[e->slot]->tx_open)
-		vrb_peer_get(e, e->slot);
+	(void)vrb_peer_get(e, e->slot, &self);
 	q->stats->tx_multicast++;
 	for (n = 1; n <= VRB_SLOTS; n++) {
 		struct vrb_peer *p = e->peer[n];
@@ -542,7 +545,8 @@ static uint32_t drain(struct vrb_engine *e, struct vrb_peer *p, vrb_ns now)
 			struct vrb_report bad = {.verdict = VRB_V_LINK_BAD_FRAME, .val = {p->slot}};
 
 			vrb_hca_refuse(&bad);
-			p->rx.tail++; /* skip it */
+			vrb_peer_cut(p);
+			vrb_shm_pop(&p->rx, false, 0); /* skip it */
 			continue;
 		}
 		if (vrb_unlikely(may_wait(e, p, &f, now)))
@@ -608,7 +612,7 @@ static void use_credit(struct vrb_engine *e)
 		if (p && !vrb_list_empty(&p->stalled) &&
 		    (vrb_shm_room(&p->tx, VRB_SHM_FRAME_MAX) ||
 		     vrb_shm_want_credit(&p->tx, VRB_SHM_FRAME_MAX)))
-			unstall(e, p);
+			vrb_engine_unstall_peer(e, p);
 	}
 }
 

@@ -150,14 +150,25 @@ int vrb_hqp_destroy(struct vrb_hqp *q)
 	return 0;
 }
 
-/* Finds the peer's process; without one the frames vanish, as on a wire, and retries run out. */
-static void connect_peer(struct vrb_hqp *q, vrb_qpn dqpn)
+/* Finds the peer's process; without one the frames vanish, as on a wire, and retries run out. Only
+ * trouble of our own is an error. */
+static int connect_peer(struct vrb_hqp *q, vrb_qpn dqpn)
 {
+	struct vrb_report r = {.verdict = VRB_V_LINK_SYSTEM, .qpn = q->core.qpn};
+	struct vrb_peer *p = NULL;
+	int err = vrb_peer_bind(q->e, dqpn >> VRB_QPN_INDEX_BITS, &p);
+
+	if (err && err != -ECONNREFUSED) {
+		r.val[0] = (uint64_t)-err;
+		vrb_hca_refuse(&r);
+		return err;
+	}
 	vrb_list_del(&q->peer_node);
 	vrb_engine_unstall(q->e, q);
-	q->peer = vrb_peer_bind(q->e, dqpn >> VRB_QPN_INDEX_BITS);
-	if (q->peer)
-		vrb_list_add_tail(&q->peer->qps, &q->peer_node);
+	q->peer = p;
+	if (p)
+		vrb_list_add_tail(&p->qps, &q->peer_node);
+	return 0;
 }
 
 static void after_modify(struct vrb_hqp *q, uint8_t state)
@@ -183,6 +194,7 @@ int vrb_hqp_modify(struct vrb_hqp *q, const struct vrb_qp_attr *attr, uint32_t m
 	struct vrb_engine *e = q->e;
 	bool ud = q->core.type == VRB_QPT_UD;
 	bool connect = !ud && (mask & VRB_QPA_AV);
+	int err = 0;
 
 	if (e->foreign)
 		return -EIO;
@@ -194,14 +206,16 @@ int vrb_hqp_modify(struct vrb_hqp *q, const struct vrb_qp_attr *attr, uint32_t m
 	}
 	vrb_engine_lock(e);
 	e->now = vrb_clock_now();
-	vrb_qp_modify(&q->core, attr, mask, ud ? VRB_UD_MTU : VRB_SHM_FRAME_MAX, VRB_PSN_WINDOW_MAX,
-		      &e->fx);
-	vrb_engine_apply(e);
 	if (connect)
-		connect_peer(q, mask & VRB_QPA_DEST_QPN ? attr->dest_qpn : q->core.dqpn);
-	after_modify(q, q->core.state);
+		err = connect_peer(q, mask & VRB_QPA_DEST_QPN ? attr->dest_qpn : q->core.dqpn);
+	if (!err) {
+		vrb_qp_modify(&q->core, attr, mask, ud ? VRB_UD_MTU : VRB_SHM_FRAME_MAX,
+			      VRB_PSN_WINDOW_MAX, &e->fx);
+		vrb_engine_apply(e);
+		after_modify(q, q->core.state);
+	}
 	vrb_engine_unlock(e);
-	return 0;
+	return err;
 }
 
 void vrb_hqp_query(struct vrb_hqp *q, struct vrb_qp_attr *attr)

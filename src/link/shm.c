@@ -245,15 +245,20 @@ int vrb_shm_create(const char *name)
 	return fd;
 }
 
+bool vrb_shm_is_sealed(int fd, uint64_t size)
+{
+	int seals = fcntl(fd, F_GET_SEALS); /* -1: no memfd at all */
+	struct stat st;
+
+	return seals >= 0 && seals & F_SEAL_SHRINK && !fstat(fd, &st) &&
+	       (uint64_t)st.st_size == size;
+}
+
 int vrb_shm_map(int fd, void *at, struct vrb_shm_map *m)
 {
-	struct stat st;
 	uint8_t *p;
 
-	/* A mapping past the end of a file that its owner shrinks would be a SIGBUS: only sealed
-	 * memory is mapped. */
-	if (fstat(fd, &st) || st.st_size != VRB_SHM_SIZE ||
-	    (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0)
+	if (!vrb_shm_is_sealed(fd, VRB_SHM_SIZE))
 		return -EPERM;
 	p = mmap(at, VRB_SHM_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), fd,
 		 0);

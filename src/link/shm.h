@@ -177,6 +177,10 @@ bool vrb_shm_publish(struct vrb_shm_rx *rx);
  */
 bool vrb_shm_want_credit(struct vrb_shm_tx *tx, uint32_t len);
 
+/* Memory of this size that its owner cannot shrink: only such is mapped, since a mapping past the
+ * end of a file is a SIGBUS. */
+bool vrb_shm_is_sealed(int fd, uint64_t size);
+
 /* Memory: create a sealed memfd (-errno), map one that came from a peer (refused unless sealed and
  * of the right size). */
 int vrb_shm_create(const char *name);

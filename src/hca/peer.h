@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What meet.c (finding each other: names, sockets, messages) and peer.c (the channel that comes of
+ * it) share. Everything runs under the engine's lock. Whoever is at the other end of a socket is of
+ * the same user, and for the rest believed in nothing.
+ */
+#ifndef VRB_HCA_PEER_H
+#define VRB_HCA_PEER_H
+
+#include "hca/engine.h"
+
+#define VRB_HELLO_FDS	4 /* ring, bell memory, bell event, export */
+#define VRB_WELCOME_FDS 3 /* bell memory, bell event, export */
+
+/* One message. Descriptors belong to the holder of the message; who keeps one puts -1 in its place.
+ */
+struct vrb_meet_msg {
+	struct vrb_meet_hello hello;
+	int fd[VRB_HELLO_FDS];
+	uint32_t n_fds;
+};
+
+enum vrb_meet_got { VRB_MEET_NOTHING, VRB_MEET_END, VRB_MEET_MSG };
+
+/* meet.c */
+/* END: end of file, or what no Verbena of this version sends. */
+enum vrb_meet_got vrb_meet_recv(int sock, struct vrb_meet_msg *m);
+void vrb_meet_drop(struct vrb_meet_msg *m); /* closes the descriptors that nobody has kept */
+int vrb_meet_send(int sock, const struct vrb_meet_hello *hello, const int *fds, uint32_t n_fds);
+/* A connection to the owner of a slot, of our user; -ECONNREFUSED: nobody owns it. */
+int vrb_meet_connect(uint32_t slot);
+int vrb_meet_pid(int sock); /* who is at the other end, as the kernel says; 0: not to be seen */
+bool vrb_meet_hung_up(int sock);
+int vrb_meet_watch(struct vrb_engine *e, uint32_t what, int fd);
+int vrb_meet_rewatch(struct vrb_engine *e, uint32_t what, int fd);
+void vrb_meet_unwatch(struct vrb_engine *e, int *fd); /* and closes it */
+void vrb_meet_on_listen(struct vrb_engine *e);
+void vrb_meet_on_accepted(struct vrb_engine *e, int sock);
+
+/* peer.c: a ring towards us was announced on sock. False: refused, the caller closes sock. */
+bool vrb_peer_attach(struct vrb_engine *e, int sock, struct vrb_meet_msg *m);
+
+#endif
