@@ -115,6 +115,15 @@ static bool place(struct vrb_qp *qp, const struct vrb_pkt *pkt, const struct vrb
 	return false;
 }
 
+/* What NICs report in the SL of a UD completion, and UCX needs to find the destination in the GRH:
+ * bit 3 a UDP header, below it IPv6 (1) or IPv4 (2). RoCEv2 A17.4.5.1 asks for such a flag. */
+static uint8_t packet_type(const struct vrb_pkt *pkt)
+{
+	if (!pkt->grh)
+		return 0;
+	return (uint8_t)(8 | (pkt->grh[0] >> 4 == 6 ? 1 : 2));
+}
+
 void vrb_ud_on_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_fx *fx)
 {
 	const struct vrb_rwqe *w = acceptable(qp, pkt, fx);
@@ -122,6 +131,7 @@ void vrb_ud_on_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_f
 		.wc = {.opcode = VRB_WCO_RECV,
 		       .byte_len = pkt->len + VRB_GRH_LEN,
 		       .src_qp = pkt->sqpn,
+		       .sl = packet_type(pkt),
 		       .wc_flags = VRB_WCF_GRH},
 	};
 
