@@ -116,7 +116,8 @@ static void process_gone(const struct k_case *c)
 
 /*
  * The far process is stopped: it is there and does not answer. c->i messages of c->j bytes are in
- * flight, more than any ring holds in one of the rows.
+ * flight, more than any ring holds in one of the rows. (One-sided operations may well succeed: they
+ * need its memory, not its attention.)
  */
 static void process_stopped(const struct k_case *c)
 {
@@ -272,12 +273,8 @@ static const struct k_case cases[] = {
 	{"peer_of_other_type", wrong_type, 0, 0, NULL, 0, false},
 	{"peer_process_gone", process_gone, 0, 0, NULL, 0, true},
 	{"peer_process_stopped", process_stopped, 1, 64, NULL, IBV_WR_SEND, true},
-	{"peer_process_stopped_read", process_stopped, 1, 64, NULL, IBV_WR_RDMA_READ, true},
 	{"peer_process_stopped_many", process_stopped, 60, 64, NULL, IBV_WR_SEND, true},
 	{"peer_process_stopped_ring_full", process_stopped, 60, 65536, NULL, IBV_WR_SEND, true},
-	{"peer_process_stopped_write_full", process_stopped, 60, 65536, NULL, IBV_WR_RDMA_WRITE,
-	 true},
-	{"peer_process_stopped_reads", process_stopped, 60, 65536, NULL, IBV_WR_RDMA_READ, true},
 	{"read_with_max_rd_atomic_0", rd_atomic, -1, 4, NULL, IBV_WC_LOC_QP_OP_ERR, false},
 	{"read_with_max_dest_rd_atomic_0", rd_atomic, 4, -1, NULL, IBV_WC_REM_INV_REQ_ERR, false},
 	{"invalidate_a_region", invalidate, 0, 0, NULL, 0, false},

@@ -39,10 +39,11 @@ static void sleeper(int sock, enum how how, long n)
 	void *user;
 
 	end_open(&e, &o);
-	if (sock >= 0)
+	if (sock >= 0) {
 		MUST(end_meet(&e, sock, &peer));
-	if (sock >= 0)
 		traffic(&e, n);
+		MUST(put_all(sock, "t", 1));
+	}
 	MUST(!ibv_req_notify_cq(e.cq, 0));
 	if (how == GET_EVENT)
 		ibv_get_cq_event(e.chan, &cq, &user);
@@ -97,6 +98,7 @@ static void watch(enum how how, bool with_traffic, long n)
 		MUST(put_all(back, &ib, sizeof(ib)) && put_all(s, &ia, sizeof(ia)));
 		MUST(get_all(back, &ra, 1) && get_all(s, &rb, 1));
 		MUST(put_all(back, &rb, 1) && put_all(s, &ra, 1));
+		MUST(get_all(back, &ra, 1) && get_all(s, &rb, 1)); /* the traffic is over */
 	}
 	nanosleep(&settle, NULL);
 	if (waitpid(a, &status, WNOHANG) == a)
