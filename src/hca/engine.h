@@ -158,7 +158,7 @@ static inline vrb_ns vrb_engine_timer_base(struct vrb_engine *e)
 	return e->now + VRB_TIMER_SLACK;
 }
 
-/* progress.c, under the lock. */
+/* apply.c, work.c, in.c, out.c and progress.c, under the lock. */
 /* Executes and empties e->fx. dev: for the counters. */
 void vrb_engine_apply(struct vrb_engine *e);
 /* One turn: rings in, requests and answers out, bells. Returns the number of things done. */

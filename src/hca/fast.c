@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The straight line of a small SEND between two processes: no effects, no header values, no clock.
- * Whatever core/qp_fast.h does not take is left in place for the full step (progress.c); order on
+ * Whatever core/qp_fast.h does not take is left in place for the full step (in.c); order on
  * the ring keeps the two in order.
  */
 #include "hca/data.h"

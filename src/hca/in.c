@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Frames out of the rings and to their queue pairs. Plain acknowledgements wait for the next turn,
+ * so that an answer of the application can carry them along.
+ */
+#include "hca/direct.h"
+#include "hca/work.h"
+
+#define WAIT_FOR_RECEIVE_NS (10 * VRB_NS_PER_MS)
+
+static void take_packet(struct vrb_engine *e, struct vrb_hqp *q, struct vrb_shm_frame *f,
+			vrb_ns now)
+{
+	struct vrb_qp *c = &q->core;
+
+	if (f->has_ack) {
+		struct vrb_pkt ack = {.op = vrb_opcode(VRB_TP_RC, VRB_OP_ACK),
+				      .syndrome = VRB_AETH_ACK | VRB_AETH_CREDITS_UNLIMITED,
+				      .pkey = 0xffff,
+				      .psn = f->ack,
+				      .dqpn = c->qpn};
+
+		vrb_qp_on_packet(c, &ack, now, &e->fx);
+		vrb_engine_apply(e);
+	}
+	vrb_qp_on_packet(c, &f->pkt, now, &e->fx);
+	vrb_engine_apply(e);
+	q->stats->rx_packets++;
+	q->stats->rx_bytes += f->pkt.len;
+	if (c->ack_pending || c->resp_pending) {
+		vrb_engine_owes(e, q, true);
+		if (++q->acks_owed >= VRB_ACK_BATCH)
+			vrb_engine_respond(e, q, now, true);
+	}
+	if (vrb_qp_can_send(c, now))
+		vrb_engine_activate(e, q);
+	vrb_engine_timer(e, q);
+	vrb_direct_update(e, q);
+}
+
+static void dispatch_multicast(struct vrb_engine *e, struct vrb_shm_frame *f, vrb_ns now)
+{
+	for (struct vrb_list *c = e->contexts.next; c != &e->contexts; c = c->next) {
+		struct vrb_hctx *ctx = vrb_list_entry(c, struct vrb_hctx, node);
+
+		for (struct vrb_list *n = ctx->qps.next; n != &ctx->qps; n = n->next) {
+			struct vrb_hqp *q = vrb_list_entry(n, struct vrb_hqp, ctx_node);
+
+			for (uint32_t i = 0; i < q->n_mcast; i++) {
+				if (memcmp(&q->mcast[i], &f->dgid, 16))
+					continue;
+				q->stats->rx_multicast++;
+				take_packet(e, q, f, now);
+				break;
+			}
+		}
+	}
+}
+
+static void drop_frame(struct vrb_engine *e, struct vrb_peer *p, struct vrb_shm_frame *f)
+{
+	struct vrb_report r = {.verdict = VRB_V_DROP_NO_QP,
+			       .val = {e->slot << VRB_QPN_INDEX_BITS | f->index}};
+
+	(void)p;
+	vrb_hca_refuse(&r);
+}
+
+static void dispatch(struct vrb_engine *e, struct vrb_peer *p, struct vrb_shm_frame *f, vrb_ns now)
+{
+	struct vrb_hqp *q = e->qp[f->index];
+	uint8_t grh[VRB_GRH_LEN];
+
+	f->pkt.dqpn = e->slot << VRB_QPN_INDEX_BITS | f->index;
+	if (vrb_op_transport(f->pkt.op) == VRB_TP_UD) {
+		vrb_grh_build(grh, f, f->pkt.len);
+		f->pkt.grh = grh;
+		if (f->index == (VRB_MULTICAST_QPN & VRB_QPN_INDEX_MASK) &&
+		    f->dgid.raw[0] == 0xff) {
+			dispatch_multicast(e, f, now);
+			return;
+		}
+		if (f->index == (VRB_MULTICAST_QPN & VRB_QPN_INDEX_MASK) &&
+		    vrb_grh_is_v4_group(&f->dgid)) {
+			dispatch_multicast(e, f, now);
+			return;
+		}
+	}
+	/* A connected queue pair hears its peer process only. */
+	if (!q || (q->core.type != VRB_QPT_UD && q->peer != p))
+		drop_frame(e, p, f);
+	else if (vrb_unlikely(f->is_direct))
+		vrb_direct_told(q, f->pkt.psn);
+	else
+		take_packet(e, q, f, now);
+}
+
+/*
+ * An unreliable message that finds no receive stays in the ring for a while: the receiver may be
+ * about to post one, and a sender that runs ahead is held back by the full ring instead of losing
+ * what it sends. Once in vain is enough: until the queue has got a new receive, further ones are
+ * dropped at once, so that nobody blocks the ring of others.
+ */
+static bool may_wait(struct vrb_engine *e, struct vrb_peer *p, const struct vrb_shm_frame *f,
+		     vrb_ns now)
+{
+	struct vrb_hqp *q = e->qp[f->index];
+	const struct vrb_wq *wq;
+
+	if (!vrb_op_has(f->pkt.op, VRB_OPF_NEEDS_RQ) || vrb_op_transport(f->pkt.op) == VRB_TP_RC ||
+	    !q)
+		return false;
+	if (q->core.state < VRB_QPS_RTR || q->core.state == VRB_QPS_ERR ||
+	    q->core.type == VRB_QPT_RC)
+		return false;
+	if (q->core.type == VRB_QPT_UC && q->peer != p)
+		return false;
+	wq = q->core.srq ? &q->core.srq->wq : &q->core.rq;
+	if (wq->head != wq->tail) {
+		q->wait_until = 0;
+		return false;
+	}
+	if (!q->wait_until || q->wait_tail != wq->tail) {
+		q->wait_tail = wq->tail;
+		q->wait_until = now + WAIT_FOR_RECEIVE_NS;
+	}
+	return now < q->wait_until;
+}
+
+uint32_t vrb_engine_drain(struct vrb_engine *e, struct vrb_peer *p, vrb_ns now)
+{
+	struct vrb_shm_frame f;
+	uint32_t n;
+
+	for (n = 0; n < VRB_TURN_FRAMES; n++) {
+		int r = vrb_shm_next(&p->rx, &f);
+
+		if (r == 0)
+			break;
+		if (r < 0) {
+			struct vrb_report bad = {.verdict = VRB_V_LINK_BAD_FRAME, .val = {p->slot}};
+
+			vrb_hca_refuse(&bad);
+			vrb_peer_cut(p);
+			vrb_shm_pop(&p->rx, false, 0); /* skip it */
+			continue;
+		}
+		if (vrb_unlikely(may_wait(e, p, &f, now)))
+			break;
+		dispatch(e, p, &f, now);
+		if (!p->rx_open)
+			return n + 1;
+		vrb_shm_pop(&p->rx, f.has_data, f.data_end);
+		if (vrb_shm_publish_due(&p->rx) && vrb_shm_publish(&p->rx))
+			vrb_peer_wake(p);
+	}
+	return n;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Requests and answers into the rings: at most TURN_BYTES of a queue pair in a turn, the rest stays
+ * on a list. A queue pair that finds a ring full waits on the peer's stalled list. An
+ * acknowledgement that is owed rides with a request.
+ */
+#include "hca/direct.h"
+#include "hca/work.h"
+
+#define TURN_BYTES   65536u
+#define TURN_PACKETS 64u
+
+static void push(struct vrb_engine *e, struct vrb_peer *p, struct vrb_hqp *q,
+		 const struct vrb_psn *ack)
+{
+	struct vrb_tx *tx = &e->tx;
+	struct vrb_shm_grh grh;
+
+	if (tx->av) {
+		const struct vrb_hdev *dev = q->ctx->dev;
+
+		grh.sgid = dev->gid[tx->av->sgid_index % VRB_GIDS_MAX].gid;
+		grh.dgid = tx->av->dgid;
+		grh.traffic_class = tx->av->traffic_class;
+		grh.hop_limit = tx->av->hop_limit;
+	}
+	if (vrb_unlikely(q->direct_n) && vrb_op_has(tx->pkt.op, VRB_OPF_REQUEST))
+		vrb_direct_tell(e, q, p);
+	vrb_shm_push(&p->tx, &tx->pkt, tx->seg, ack, tx->av ? &grh : NULL);
+	vrb_engine_pushed(e, p);
+	q->stats->tx_packets++;
+	q->stats->tx_bytes += tx->pkt.len;
+}
+
+/* True: there is room, or there is nobody whose room would matter. False: q waits on p's stalled
+ * list. */
+static bool room_or_stall(struct vrb_engine *e, struct vrb_peer *p, struct vrb_hqp *q, uint32_t len)
+{
+	if (!p || !p->tx_open || vrb_likely(vrb_shm_room(&p->tx, len)) ||
+	    vrb_shm_want_credit(&p->tx, len))
+		return true;
+	vrb_work_drop_active(q);
+	if (vrb_list_empty(&q->stall_node)) {
+		vrb_list_add_tail(&p->stalled, &q->stall_node);
+		e->n_stalled++;
+	}
+	vrb_work_count(e);
+	return false;
+}
+
+void vrb_engine_unstall_peer(struct vrb_engine *e, struct vrb_peer *p)
+{
+	while (!vrb_list_empty(&p->stalled)) {
+		struct vrb_hqp *q = vrb_list_entry(p->stalled.next, struct vrb_hqp, stall_node);
+
+		vrb_engine_unstall(e, q);
+		vrb_qp_on_unstall(&q->core);
+		vrb_engine_activate(e, q);
+		vrb_engine_owes(e, q, true);
+	}
+}
+
+/* The next UD message's destination. */
+static struct vrb_peer *ud_peer(struct vrb_engine *e, const struct vrb_qp *c, bool *multicast)
+{
+	const struct vrb_swqe *w = vrb_wq_entry(&c->sq, c->sq_send);
+	struct vrb_peer *p = NULL;
+
+	*multicast = false;
+	if (c->sq_send == c->sq.tail || !w->ud.av)
+		return NULL;
+	*multicast = w->ud.qpn == VRB_MULTICAST_QPN;
+	if (w->ud.av->route == VRB_ROUTE_NONE)
+		return NULL;
+	if (!*multicast)
+		(void)vrb_peer_get(e, w->ud.qpn >> VRB_QPN_INDEX_BITS, &p);
+	return p;
+}
+
+static void push_multicast(struct vrb_engine *e, struct vrb_hqp *q)
+{
+	struct vrb_peer *self;
+	uint32_t n;
+
+	(void)vrb_peer_get(e, e->slot, &self);
+	q->stats->tx_multicast++;
+	for (n = 1; n <= VRB_SLOTS; n++) {
+		struct vrb_peer *p = e->peer[n];
+
+		if (p && p->tx_open && vrb_shm_room(&p->tx, e->tx.pkt.len))
+			push(e, p, q, NULL);
+	}
+}
+
+void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
+{
+	struct vrb_qp *c = &q->core;
+	struct vrb_peer *p = q->peer;
+	uint32_t bytes = 0, n;
+	bool multicast = false;
+
+	for (n = 0; n < TURN_PACKETS && bytes < TURN_BYTES; n++) {
+		const struct vrb_psn *ack = NULL;
+
+		if (c->type == VRB_QPT_UD)
+			p = ud_peer(e, c, &multicast);
+		if (!room_or_stall(e, p, q, c->mtu)) {
+			vrb_qp_on_stall(c, now);
+			goto out;
+		}
+		if (!vrb_qp_poll_request(c, now, &e->tx, &e->fx))
+			break;
+		vrb_engine_apply(e);
+		bytes += e->tx.pkt.len;
+		if (multicast) {
+			push_multicast(e, q);
+		} else if (p && p->tx_open) {
+			if (c->ack_pending && !c->resp_pending) {
+				ack = &c->ack_psn;
+				c->ack_pending = false;
+				q->acks_owed = 0;
+			}
+			push(e, p, q, ack);
+		}
+	}
+	vrb_engine_apply(e);
+	if (vrb_qp_can_send(c, now))
+		vrb_engine_activate(e, q);
+	else
+		vrb_work_drop_active(q);
+	vrb_direct_update(e, q);
+out:
+	vrb_engine_timer(e, q);
+	vrb_work_count(e);
+}
+
+/* Answers of one queue pair. plain: ACKs too, not only what is urgent. */
+void vrb_engine_respond(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now, bool plain)
+{
+	struct vrb_qp *c = &q->core;
+	uint32_t bytes = 0, n;
+
+	for (n = 0; n < TURN_PACKETS && bytes < TURN_BYTES; n++) {
+		struct vrb_peer *p = q->peer;
+
+		if (!(c->resp_pending || (plain && c->ack_pending)))
+			break;
+		if (!room_or_stall(e, p, q, c->resp_pending ? c->mtu : 0))
+			break;
+		if (!vrb_qp_poll_response(c, now, &e->tx, &e->fx))
+			break;
+		vrb_engine_apply(e);
+		q->acks_owed = 0;
+		bytes += e->tx.pkt.len;
+		if (p && p->tx_open)
+			push(e, p, q, NULL);
+	}
+	vrb_engine_apply(e);
+	if (!c->resp_pending && !c->ack_pending)
+		vrb_work_drop_acks(q);
+	vrb_work_count(e);
+}
+
+void vrb_engine_ack_now(struct vrb_engine *e, struct vrb_hqp *q)
+{
+	vrb_engine_respond(e, q, e->now, true);
+}
+
+void vrb_engine_respond_all(struct vrb_engine *e, vrb_ns now, bool plain)
+{
+	struct vrb_list *n = e->acks.next, *next;
+
+	for (; n != &e->acks; n = next) {
+		next = n->next;
+		vrb_engine_respond(e, vrb_list_entry(n, struct vrb_hqp, core.ack_node), now, plain);
+	}
+}
+
+void vrb_engine_flush_acks(struct vrb_engine *e, vrb_ns now, bool if_urgent)
+{
+	if (vrb_list_empty(&e->acks) || (if_urgent && !e->acks_urgent))
+		return;
+	e->acks_urgent = false;
+	vrb_engine_respond_all(e, now, true);
+	/* what found no room stays urgent */
+	e->acks_urgent |= !vrb_list_empty(&e->acks);
+	vrb_work_count(e);
+}

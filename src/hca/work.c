@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which queue pairs have something to do: the active list (requests), the ack list (answers), the
+ * stalled lists (no room in a ring) and the timer list. n_work tells pollers, without the lock,
+ * whether the first two want a turn.
+ */
+#include "hca/direct.h"
+#include "hca/work.h"
+
+void vrb_work_count(struct vrb_engine *e)
+{
+	uint32_t n = !vrb_list_empty(&e->active) + (e->acks_urgent && !vrb_list_empty(&e->acks));
+
+	if (atomic_load_explicit(&e->n_work, memory_order_relaxed) != n)
+		atomic_store_explicit(&e->n_work, n, memory_order_relaxed);
+}
+
+void vrb_engine_activate(struct vrb_engine *e, struct vrb_hqp *q)
+{
+	if (q->on_active || !vrb_list_empty(&q->stall_node))
+		return;
+	q->on_active = true;
+	vrb_list_add_tail(&e->active, &q->core.active_node);
+	vrb_work_count(e);
+}
+
+void vrb_engine_owes(struct vrb_engine *e, struct vrb_hqp *q, bool urgent)
+{
+	if (!q->on_acks) {
+		q->on_acks = true;
+		vrb_list_add_tail(&e->acks, &q->core.ack_node);
+	} else if (!urgent) {
+		return;
+	}
+	e->acks_urgent |= urgent;
+	vrb_work_count(e);
+}
+
+void vrb_work_drop_active(struct vrb_hqp *q)
+{
+	q->on_active = false;
+	vrb_list_del(&q->core.active_node);
+}
+
+void vrb_work_drop_acks(struct vrb_hqp *q)
+{
+	q->on_acks = false;
+	vrb_list_del(&q->core.ack_node);
+}
+
+void vrb_engine_unstall(struct vrb_engine *e, struct vrb_hqp *q)
+{
+	if (vrb_list_empty(&q->stall_node))
+		return;
+	vrb_list_del(&q->stall_node);
+	e->n_stalled--;
+}
+
+void vrb_engine_owes_none(struct vrb_engine *e, struct vrb_hqp *q)
+{
+	vrb_work_drop_acks(q);
+	vrb_work_count(e);
+}
+
+void vrb_engine_forget(struct vrb_engine *e, struct vrb_hqp *q)
+{
+	vrb_work_drop_active(q);
+	vrb_work_drop_acks(q);
+	vrb_list_del(&q->core.timer_node);
+	q->on_timers = false;
+	vrb_engine_unstall(e, q);
+	vrb_list_del(&q->peer_node);
+	vrb_work_count(e);
+}
+
+void vrb_engine_timer(struct vrb_engine *e, struct vrb_hqp *q)
+{
+	vrb_ns d = vrb_qp_next_deadline(&q->core);
+
+	if (d == VRB_NS_NEVER)
+		return;
+	if (!q->on_timers) {
+		q->on_timers = true;
+		vrb_list_add_tail(&e->timers, &q->core.timer_node);
+	}
+	if (d < e->next_deadline)
+		e->next_deadline = d;
+	/* The helper sleeps past this deadline: have it look again. */
+	if (vrb_unlikely(d < atomic_load_explicit(&e->helper_wakes_at, memory_order_relaxed)))
+		vrb_helper_kick(e);
+}
+
+void vrb_engine_run_timers(struct vrb_engine *e, vrb_ns now)
+{
+	struct vrb_list todo;
+
+	if (now < e->next_deadline)
+		return;
+	e->next_deadline = VRB_NS_NEVER;
+	vrb_list_init(&todo);
+	while (!vrb_list_empty(&e->timers)) {
+		struct vrb_list *n = e->timers.next;
+
+		vrb_list_del(n);
+		vrb_list_add_tail(&todo, n);
+	}
+	while (!vrb_list_empty(&todo)) {
+		struct vrb_hqp *q = vrb_list_entry(todo.next, struct vrb_hqp, core.timer_node);
+
+		vrb_list_del(&q->core.timer_node);
+		q->on_timers = false;
+		if (vrb_qp_next_deadline(&q->core) <= now) {
+			vrb_qp_on_deadline(&q->core, now, &e->fx);
+			vrb_engine_apply(e);
+			vrb_engine_activate(e, q);
+			vrb_direct_update(e, q);
+			if (!vrb_list_empty(&q->stall_node))
+				vrb_qp_on_stall(&q->core, now);
+		}
+		vrb_engine_timer(e, q);
+	}
+}
