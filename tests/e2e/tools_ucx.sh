@@ -17,7 +17,7 @@ for transport in rc_verbs ud_verbs; do
 done
 
 # perftest TRANSPORTS TEST SIZE ROUNDS
-port=23000
+port=$((20000 + $$ % 10000))
 perftest() {
 	port=$((port + 1))
 	what="ucx_perftest $2 -s $3 over $1"
@@ -25,9 +25,9 @@ perftest() {
 	as_user timeout 60 "$verbena" run -- ucx_perftest -p $port >"$tmp/server.log" 2>&1 &
 	server=$!
 	i=0
-	while [ $i -lt 100 ] && ! grep -q Waiting "$tmp/server.log"; do
+	while [ $i -lt 200 ] && ! ss -ltn | grep -q ":$port "; do
 		i=$((i + 1))
-		sleep 0.1
+		sleep 0.05
 	done
 	out=$(as_user timeout 60 "$verbena" run -- \
 		ucx_perftest -p $port 127.0.0.1 -t "$2" -s "$3" -n "$4" 2>&1)
