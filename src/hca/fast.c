@@ -117,14 +117,18 @@ bool vrb_hqp_fast_post(struct vrb_hqp *q, struct vrb_swqe *w, bool hold)
 static inline const uint8_t *data_of(const struct vrb_shm_rx *rx, const struct vrb_shm_line *l,
 				     uint32_t *len, uint32_t *end)
 {
-	uint32_t start;
+	uint32_t start, e, n;
 
-	memcpy(end, l->body, 4);
-	memcpy(len, l->body + 4, 4);
-	if (*len == 0 || *len > VRB_SHM_FRAME_MAX || *end % 64)
+	memcpy(&e, l->body, 4);
+	memcpy(&n, l->body + 4, 4);
+	VRB_SHM_ONCE(e);
+	VRB_SHM_ONCE(n);
+	*end = e;
+	*len = n;
+	if (n == 0 || n > VRB_SHM_FRAME_MAX || e % 64)
 		return NULL;
-	start = (*end - ((*len + 63) & ~63u)) % VRB_SHM_DATA;
-	if (start + *len > VRB_SHM_DATA || *end - rx->data_tail > VRB_SHM_DATA)
+	start = (e - ((n + 63) & ~63u)) % VRB_SHM_DATA;
+	if (start + n > VRB_SHM_DATA || e - rx->data_tail > VRB_SHM_DATA)
 		return NULL;
 	return rx->m.data + start;
 }

@@ -148,6 +148,8 @@ static int get_data(struct vrb_shm_rx *rx, struct body *b, struct vrb_shm_frame 
 		return -1;
 	get(b, &end, 4);
 	get(b, &len, 4);
+	VRB_SHM_ONCE(end);
+	VRB_SHM_ONCE(len);
 	if (len == 0 || len > VRB_SHM_FRAME_MAX || end % 64)
 		return -1;
 	start = (end - round_line(len)) % VRB_SHM_DATA;
@@ -219,6 +221,9 @@ bool vrb_shm_publish(struct vrb_shm_rx *rx)
 	if (!atomic_load_explicit(&c->want_credit, memory_order_relaxed))
 		return false;
 	atomic_store_explicit(&c->want_credit, 0, memory_order_relaxed);
+	/* The caller reads the sender's bell next: pairs with the fence in vrb_engine_arm, behind
+	 * which the sender looks at its wish. */
+	atomic_thread_fence(memory_order_seq_cst);
 	return true;
 }
 

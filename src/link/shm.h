@@ -46,6 +46,10 @@ enum { /* flags of the word */
  * (hca/direct.h). */
 #define VRB_SHM_OP_DIRECT 0xff
 
+/* What was read from a ring is in a register now: the compiler must not read it again after it was
+ * checked. */
+#define VRB_SHM_ONCE(v) __asm__ volatile("" : "+r"(v))
+
 struct vrb_shm_line {
 	_Atomic uint64_t word;
 	uint32_t ack;
