@@ -36,8 +36,7 @@ void vrb_cq_push(struct vrb_cq *cq, const struct vrb_cqe *cqe, bool solicited, s
 		return;
 	}
 	cq->ring[cq->tail & cq->mask] = *cqe;
-	cq->tail++;
-	cq->n_pushed++;
+	vrb_cq_commit(cq);
 	if (cq->armed == VRB_CQ_ARMED_ANY || (cq->armed == VRB_CQ_ARMED_SOLICITED &&
 					      (solicited || cqe->wc.status != VRB_WC_SUCCESS)))
 		fire(cq, fx);
@@ -53,7 +52,7 @@ uint32_t vrb_cq_poll(struct vrb_cq *cq, uint32_t n, struct vrb_wc *wc)
 		wc[got] = e->wc;
 		if (e->is_send)
 			e->qp->sq_free = e->sq_free;
-		cq->head++;
+		vrb_poke(&cq->head, cq->head + 1);
 	}
 	return got;
 }
@@ -79,5 +78,5 @@ void vrb_cq_purge(struct vrb_cq *cq, const struct vrb_qp *qp)
 			cq->ring[to & cq->mask] = *e;
 		to++;
 	}
-	cq->tail = to;
+	vrb_poke(&cq->tail, to);
 }

@@ -8,6 +8,7 @@
 #define VRB_CORE_CQ_H
 
 #include "base/list.h"
+#include "base/peek.h"
 #include "base/types.h"
 
 enum vrb_wc_status {
@@ -66,7 +67,7 @@ enum { VRB_CQ_UNARMED, VRB_CQ_ARMED_SOLICITED, VRB_CQ_ARMED_ANY };
 struct vrb_cq {
 	struct vrb_cqe *ring;
 	uint32_t mask, cap;
-	uint32_t head, tail; /* absolute; tail - head completions wait */
+	uint32_t head, tail; /* absolute; tail - head completions wait; peeked at */
 	uint8_t armed;
 	bool dead;	/* overrun: nothing is pushed any more */
 	bool notifying; /* on the notify chain of the fx under way; the caller clears it there */
@@ -83,6 +84,19 @@ uint32_t vrb_cq_poll(struct vrb_cq *cq, uint32_t n, struct vrb_wc *wc);
 
 /* IBA 11.2.6.4: solicited does not weaken an arm for any completion. */
 void vrb_cq_arm(struct vrb_cq *cq, bool solicited_only);
+
+/* Without the lock: nothing to be polled, a moment ago. */
+static inline bool vrb_cq_looks_empty(const struct vrb_cq *cq)
+{
+	return vrb_peek(&cq->head) == vrb_peek(&cq->tail);
+}
+
+/* The entry at tail has been filled. */
+static inline void vrb_cq_commit(struct vrb_cq *cq)
+{
+	vrb_poke(&cq->tail, cq->tail + 1);
+	cq->n_pushed++;
+}
 
 /* Forgets all completions of qp (reset, destroy). */
 void vrb_cq_purge(struct vrb_cq *cq, const struct vrb_qp *qp);

@@ -92,8 +92,7 @@ static inline void vrb_qp_fast_recv_done(struct vrb_qp *qp, uint32_t len, bool a
 		.wr_id = w->wr_id, .opcode = VRB_WCO_RECV, .byte_len = len, .qp_num = qp->qpn};
 	c->qp = qp;
 	c->is_send = 0;
-	qp->rcq->tail++;
-	qp->rcq->n_pushed++;
+	vrb_cq_commit(qp->rcq);
 	qp->ack_psn = qp->epsn;
 	qp->epsn = vrb_psn_add(qp->epsn, 1);
 	qp->msn = (qp->msn + 1) & VRB_PSN_MASK;
@@ -128,8 +127,7 @@ static inline bool vrb_qp_fast_ack(struct vrb_qp *qp, struct vrb_psn psn, vrb_ns
 			c->qp = qp;
 			c->sq_free = qp->sq_una + 1;
 			c->is_send = 1;
-			qp->scq->tail++;
-			qp->scq->n_pushed++;
+			vrb_cq_commit(qp->scq);
 		} else if (vrb_unlikely(w->op > VRB_WR_SEND_IMM)) {
 			return false;
 		}

@@ -20,11 +20,15 @@ void vrb_hqp_commit(struct vrb_hqp *q, uint32_t n)
 	vrb_engine_timer_base(e);
 	vrb_qp_post(&q->core, n, &e->fx);
 	vrb_engine_apply(e);
-	/* A queue pair that waits for room, or has more than a turn's worth, stays in line. */
+	/* A queue pair that waits for room stays in line, with its timer running. */
 	if (vrb_list_empty(&q->stall_node)) {
-		vrb_engine_pump(e, q, e->now);
-		vrb_engine_ring_bells(e);
+		vrb_engine_pump(e, q, vrb_peek(&e->now));
+	} else {
+		vrb_qp_on_stall(&q->core, vrb_peek(&e->now));
+		vrb_engine_timer(e, q);
 	}
+	/* Of frames that the straight line has pushed in any case. */
+	vrb_engine_ring_bells(e);
 }
 
 void vrb_hqp_commit_recv(struct vrb_hqp *q, uint32_t n)
@@ -44,17 +48,19 @@ static void count_poll(struct vrb_engine *e)
 
 static void empty_poll(struct vrb_engine *e)
 {
-	uint32_t n = ++e->empty_polls;
+	uint32_t n = vrb_peek(&e->empty_polls) + 1;
 	vrb_ns now;
 
+	vrb_poke(&e->empty_polls, n);
 	if (vrb_likely(n % TIMER_POLLS))
 		return;
 	if (n % (e->one_cpu ? YIELD_POLLS_ONE_CPU : YIELD_POLLS) < TIMER_POLLS)
 		sched_yield();
-	if (e->next_deadline == VRB_NS_NEVER)
+	if (vrb_peek(&e->next_deadline) == VRB_NS_NEVER)
 		return;
-	now = e->now = vrb_clock_now();
-	if (now < e->next_deadline || !vrb_engine_trylock(e))
+	now = vrb_clock_now();
+	vrb_poke(&e->now, now);
+	if (now < vrb_peek(&e->next_deadline) || !vrb_engine_trylock(e))
 		return;
 	vrb_engine_turn(e, now);
 	vrb_engine_unlock(e);
@@ -68,15 +74,15 @@ int vrb_hcq_poll(struct vrb_hcq *cq, uint32_t n, struct vrb_wc *wc)
 	if (vrb_unlikely(e->foreign))
 		return -EIO;
 	count_poll(e);
-	if (cq->core.head == cq->core.tail && !vrb_engine_has_work(e)) {
+	if (vrb_cq_looks_empty(&cq->core) && !vrb_engine_has_work(e)) {
 		empty_poll(e);
 		return 0;
 	}
-	e->empty_polls = 0;
+	vrb_poke(&e->empty_polls, 0);
 	vrb_engine_lock(e);
 	got = vrb_cq_poll(&cq->core, n, wc);
 	if (!got) {
-		vrb_engine_flush_acks(e, e->now, true);
+		vrb_engine_flush_acks(e, vrb_peek(&e->now), true);
 		if (vrb_engine_fast_drain(e))
 			vrb_engine_ring_bells(e);
 		else

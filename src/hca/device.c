@@ -26,11 +26,15 @@ static struct vrb_hdev *known(const struct vrb_netdev *n)
 	return n_known < VRB_DEVICES_MAX ? &devices[n_known++] : NULL;
 }
 
-static void refresh(struct vrb_hdev *d, const struct vrb_netdev *n)
+/* Others read a device without the lock: nothing is written but what has changed. */
+static void refresh(struct vrb_hdev *dev, const struct vrb_netdev *n)
 {
+	struct vrb_hdev new, *d = &new;
+
+	memset(d, 0, sizeof(*d));
 	memcpy(d->name, n->name, sizeof(d->name));
 	memcpy(d->ifname, n->ifname, sizeof(d->ifname));
-	d->index = (uint32_t)(d - devices);
+	d->index = (uint32_t)(dev - devices);
 	d->ifindex = n->ifindex;
 	d->netdev_mtu = n->mtu;
 	d->speed_mbps = n->speed_mbps;
@@ -44,18 +48,17 @@ static void refresh(struct vrb_hdev *d, const struct vrb_netdev *n)
 	for (uint32_t i = 0; i < d->n_gids; i++)
 		d->gid[i] = (struct vrb_gid_entry){
 			.gid = n->gid[i], .valid = true, .is_v4 = n->gid_is_v4[i]};
-	for (uint32_t i = d->n_gids; i < VRB_GIDS_MAX; i++)
-		d->gid[i] = (struct vrb_gid_entry){0};
+	if (memcmp(dev, d, sizeof(*d)))
+		memcpy(dev, d, sizeof(*d));
 }
 
 int vrb_hca_devices(struct vrb_hdev **list)
 {
 	struct vrb_netdev found[VRB_DEVICES_MAX];
+	bool seen[VRB_DEVICES_MAX] = {false};
 	int n, i, out = 0;
 
 	pthread_mutex_lock(&scan_lock);
-	for (uint32_t k = 0; k < n_known; k++)
-		devices[k].present = false;
 	n = vrb_netdev_scan(found, VRB_DEVICES_MAX);
 	for (i = 0; i < n; i++) {
 		struct vrb_hdev *d = known(&found[i]);
@@ -63,25 +66,38 @@ int vrb_hca_devices(struct vrb_hdev **list)
 		if (!d)
 			continue;
 		refresh(d, &found[i]);
+		seen[d - devices] = true;
 		list[out++] = d;
 	}
+	for (uint32_t k = 0; n >= 0 && k < n_known; k++)
+		if (!seen[k] && devices[k].present)
+			devices[k].present = false;
 	pthread_mutex_unlock(&scan_lock);
 	return n < 0 ? n : out;
+}
+
+void vrb_devices_lock(bool lock)
+{
+	if (lock)
+		pthread_mutex_lock(&scan_lock);
+	else
+		pthread_mutex_unlock(&scan_lock);
 }
 
 /* True when gid is an address of this host, whichever device has it. */
 bool vrb_gid_is_local(const struct vrb_gid *gid)
 {
 	static const uint8_t v4_loopback[13] = {[10] = 0xff, [11] = 0xff, [12] = 127};
+	bool found = false;
 
 	if (!memcmp(gid->raw, v4_loopback, sizeof(v4_loopback)))
 		return true;
+	pthread_mutex_lock(&scan_lock);
 	for (uint32_t k = 0; k < n_known; k++)
-		for (uint32_t i = 0; i < devices[k].n_gids; i++)
-			if (devices[k].present &&
-			    !memcmp(&devices[k].gid[i].gid, gid, sizeof(*gid)))
-				return true;
-	return false;
+		for (uint32_t i = 0; devices[k].present && i < devices[k].n_gids; i++)
+			found |= !memcmp(&devices[k].gid[i].gid, gid, sizeof(*gid));
+	pthread_mutex_unlock(&scan_lock);
+	return found;
 }
 
 int vrb_hctx_open(struct vrb_hdev *dev, struct vrb_hctx **out)

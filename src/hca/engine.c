@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-struct vrb_engine *vrb_engine_current;
+struct vrb_engine *_Atomic vrb_engine_current;
 static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
 static bool atfork_done;
 
@@ -25,18 +25,48 @@ void vrb_assert_failed(const char *expr, const char *file, int line)
 	abort();
 }
 
+#define PAUSES 128u
+#define YIELDS 64u
+
+/* Spins, yields, in the end sleeps: the holder may have a lower real-time priority than we and the
+ * same CPU. */
+void vrb_engine_lock_slow(struct vrb_engine *e)
+{
+	uint32_t spins = 0;
+
+	do {
+		while (atomic_load_explicit(&e->lock, memory_order_relaxed)) {
+			__builtin_ia32_pause();
+			if (++spins % PAUSES)
+				continue;
+			if (spins / PAUSES < YIELDS)
+				sched_yield();
+			else
+				usleep(50);
+		}
+		/* pairs with the release in vrb_engine_unlock */
+	} while (atomic_exchange_explicit(&e->lock, 1, memory_order_acquire));
+}
+
 static void before_fork(void)
 {
+	struct vrb_engine *e;
+
+	vrb_devices_lock(true);
 	pthread_mutex_lock(&life);
-	if (vrb_engine_current)
-		vrb_engine_lock(vrb_engine_current);
+	e = vrb_engine_current;
+	if (e)
+		vrb_engine_lock(e);
 }
 
 static void after_fork_parent(void)
 {
-	if (vrb_engine_current)
-		vrb_engine_unlock(vrb_engine_current);
+	struct vrb_engine *e = vrb_engine_current;
+
+	if (e)
+		vrb_engine_unlock(e);
 	pthread_mutex_unlock(&life);
+	vrb_devices_lock(false);
 }
 
 static void close_fd(int *fd)
@@ -62,6 +92,7 @@ static void after_fork_child(void)
 		vrb_engine_unlock(e);
 	}
 	pthread_mutex_unlock(&life);
+	vrb_devices_lock(false);
 }
 
 static bool runs_on_one_cpu(void)
@@ -150,6 +181,7 @@ static int create(struct vrb_engine **out)
 
 int vrb_engine_get(struct vrb_engine **out)
 {
+	struct vrb_engine *e;
 	int err = 0;
 
 	pthread_mutex_lock(&life);
@@ -157,11 +189,13 @@ int vrb_engine_get(struct vrb_engine **out)
 		pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 		atfork_done = true;
 	}
-	if (!vrb_engine_current)
-		err = create(&vrb_engine_current);
+	e = vrb_engine_current;
+	if (!e)
+		err = create(&e);
 	if (!err) {
-		vrb_engine_current->n_ctx++;
-		*out = vrb_engine_current;
+		vrb_engine_current = e;
+		e->n_ctx++;
+		*out = e;
 	}
 	pthread_mutex_unlock(&life);
 	return err;

@@ -61,12 +61,15 @@ struct vrb_peer {
 	const struct vrb_export *export; /* the peer's keys and queue pairs, or NULL */
 	int mem_fd;			 /* the peer's memory */
 	uint32_t direct_hung; /* value of its direct_seq that never changed; even: none */
+	uint64_t stuck_used;  /* what it had taken of our ring when somebody first found no room */
+	vrb_ns stuck_at;      /* from then on unreliable messages to it are lost; 0: not full */
 };
 
 struct vrb_engine {
 	_Alignas(64) _Atomic uint32_t lock;
 	/* read by unlocked peeks */
-	struct vrb_peer *_Atomic hot[VRB_PEERS]; /* peers with an rx ring, first n_hot */
+	struct vrb_peer *_Atomic hot[VRB_PEERS];     /* peers with an rx ring, first n_hot */
+	struct vrb_shm_ctl *_Atomic wish[VRB_PEERS]; /* by slot: tx rings on which somebody waits */
 	_Atomic uint32_t n_hot;
 	_Atomic uint32_t n_polls; /* activity of the application */
 	_Atomic uint32_t n_work;  /* active or ack-owing queue pairs: a poll should take the lock */
@@ -88,10 +91,11 @@ struct vrb_engine {
 		vrb_ns since;
 	} pending[VRB_PENDING_MAX]; /* oldest first */
 	pthread_t helper;
-	bool helper_runs, stopping;
+	bool helper_runs;
+	_Atomic bool stopping;
 
-	vrb_ns now; /* coarse clock: as of the last slow step or tick */
-	uint32_t empty_polls;
+	vrb_ns now;	      /* coarse clock: as of the last slow step or tick; peeked at */
+	uint32_t empty_polls; /* counted without the lock */
 	struct vrb_fx fx;
 	struct vrb_tx tx;
 	struct vrb_list active;		  /* queue pairs that may make request packets */
@@ -99,10 +103,12 @@ struct vrb_engine {
 	struct vrb_list timers;		  /* queue pairs with a deadline */
 	struct vrb_peer *rung[VRB_PEERS]; /* peers with ring_bell set */
 	bool acks_urgent;		  /* a peer waits for one of them */
+	bool in_a_hurry;		  /* a peer is gone: nothing of it waits for a receive */
 	struct vrb_shm_line *held;	  /* first frame of a list being posted (hca/fast.h) */
 	uint64_t held_word;
-	uint32_t n_rung, n_stalled; /* n_stalled: queue pairs on stalled lists */
-	vrb_ns next_deadline;
+	uint32_t n_rung;
+	uint32_t n_stalled;   /* queue pairs on stalled lists; peeked at */
+	vrb_ns next_deadline; /* peeked at */
 
 	struct vrb_hqp **qp; /* by the low 16 bits of the QPN */
 	uint32_t qp_cursor, n_qps;
@@ -117,22 +123,17 @@ struct vrb_engine {
 };
 
 /* The process's engine, or NULL. */
-extern struct vrb_engine *vrb_engine_current;
+extern struct vrb_engine *_Atomic vrb_engine_current;
 
 int vrb_engine_get(struct vrb_engine **out);
 void vrb_engine_put(struct vrb_engine *e);
 
+void vrb_engine_lock_slow(struct vrb_engine *e);
+
 static inline void vrb_engine_lock(struct vrb_engine *e)
 {
-	uint32_t spins = 0;
-
-	while (vrb_unlikely(atomic_exchange_explicit(&e->lock, 1, memory_order_acquire))) {
-		while (atomic_load_explicit(&e->lock, memory_order_relaxed)) {
-			__builtin_ia32_pause();
-			if (++spins % 128 == 0)
-				sched_yield();
-		}
-	}
+	if (vrb_unlikely(atomic_exchange_explicit(&e->lock, 1, memory_order_acquire)))
+		vrb_engine_lock_slow(e);
 }
 
 static inline bool vrb_engine_trylock(struct vrb_engine *e)
@@ -154,8 +155,8 @@ vrb_ns vrb_clock_now(void);
 static inline vrb_ns vrb_engine_timer_base(struct vrb_engine *e)
 {
 	if (vrb_unlikely(atomic_load_explicit(&e->helper_deep, memory_order_relaxed)))
-		e->now = vrb_clock_now();
-	return e->now + VRB_TIMER_SLACK;
+		vrb_poke(&e->now, vrb_clock_now());
+	return vrb_peek(&e->now) + VRB_TIMER_SLACK;
 }
 
 /* apply.c, work.c, in.c, out.c and progress.c, under the lock. */
@@ -227,6 +228,7 @@ struct vrb_stats_device *vrb_stats_device(struct vrb_engine *e, const struct vrb
 
 /* device.c */
 bool vrb_gid_is_local(const struct vrb_gid *gid);
+void vrb_devices_lock(bool lock); /* around fork */
 
 /* queue.c: sets cap, stride and mask; returns the bytes the ring needs */
 size_t vrb_wq_shape(struct vrb_wq *q, uint32_t cap, uint32_t max_sge, uint32_t entry_bytes);

@@ -157,20 +157,73 @@ static bool spin_for_work(struct vrb_engine *e, struct vrb_hchan *c)
 	return false;
 }
 
-/* 0: look again, -EINTR: a signal handler without SA_RESTART ran. */
+/* Events whose arrival nobody was told of, since somebody waited: the last to leave tells
+ * poll()ers.
+ */
+static void tell_pollers(struct vrb_hchan *c)
+{
+	uint64_t n = atomic_load_explicit(&c->n_events, memory_order_relaxed) - c->n_written;
+
+	if (!c->n_waiters && n && write(c->fd, &n, sizeof(n)) == sizeof(n))
+		c->n_written += (uint32_t)n;
+}
+
+/* A thread stops driving. Lock held. */
+static void leave(struct vrb_engine *e, struct vrb_hchan *c)
+{
+	c->n_waiters--;
+	atomic_fetch_sub_explicit(&e->n_drivers, 1, memory_order_seq_cst);
+	/* From here on the helper watches; while it ticks it needs no kick. Pairs with the store in
+	 * go_deep (helper.c). */
+	if (atomic_load_explicit(&e->helper_deep, memory_order_seq_cst))
+		vrb_helper_kick(e);
+}
+
+struct sleep {
+	struct vrb_hchan *chan;
+	uint32_t seq;
+	int err;
+};
+
+/* The thread was cancelled in its sleep (pthread_cancel). */
+static void cancelled(void *arg)
+{
+	struct vrb_hchan *c = ((struct sleep *)arg)->chan;
+	struct vrb_engine *e = c->ctx->e;
+
+	vrb_engine_lock(e);
+	leave(e, c);
+	tell_pollers(c);
+	vrb_engine_unlock(e);
+}
+
+/* Like read(), this is where a thread may be cancelled; syscall() alone is not. */
+static void wait_for_bell(struct vrb_engine *e, struct sleep *s)
+{
+	int old;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
+	if (syscall(SYS_futex, &e->bell->seq, FUTEX_WAIT, s->seq, NULL, NULL, 0) && errno == EINTR)
+		s->err = -EINTR;
+	pthread_setcanceltype(old, NULL);
+}
+
+/*
+ * 0: look again, -EINTR: a signal handler without SA_RESTART ran. The bit of the bell is left to
+ * whoever rings: other threads may sleep on it.
+ */
 static int sleep_on_bell(struct vrb_engine *e, struct vrb_hchan *c)
 {
-	uint32_t seq = atomic_load_explicit(&e->bell->seq, memory_order_seq_cst);
-	int err = 0;
+	struct sleep s = {.chan = c,
+			  .seq = atomic_load_explicit(&e->bell->seq, memory_order_seq_cst)};
 
-	if (!vrb_engine_arm(e, VRB_SLEEP_FUTEX))
+	if (!vrb_engine_arm(e, VRB_SLEEP_FUTEX) ||
+	    atomic_load_explicit(&c->n_events, memory_order_seq_cst))
 		return 0;
-	if (!atomic_load_explicit(&c->n_events, memory_order_seq_cst) &&
-	    syscall(SYS_futex, &e->bell->seq, FUTEX_WAIT, seq, NULL, NULL, 0) && errno == EINTR)
-		err = -EINTR;
-	atomic_fetch_and_explicit(&e->bell->sleepers, ~(uint32_t)VRB_SLEEP_FUTEX,
-				  memory_order_seq_cst);
-	return err;
+	pthread_cleanup_push(cancelled, &s);
+	wait_for_bell(e, &s);
+	pthread_cleanup_pop(0);
+	return s.err;
 }
 
 /* Drives the engine until c has an event. Called and returns with the lock held. */
@@ -190,18 +243,14 @@ static int wait_event(struct vrb_engine *e, struct vrb_hchan *c)
 		vrb_engine_unlock(e);
 		if (!spin_for_work(e, c)) {
 			vrb_engine_lock(e);
-			vrb_engine_flush_acks(e, e->now, false);
+			vrb_engine_flush_acks(e, vrb_peek(&e->now), false);
 			vrb_engine_ring_bells(e);
 			vrb_engine_unlock(e);
 			err = sleep_on_bell(e, c);
 		}
 		vrb_engine_lock(e);
 	}
-	c->n_waiters--;
-	atomic_fetch_sub_explicit(&e->n_drivers, 1, memory_order_seq_cst);
-	/* From here on the helper watches; while it ticks it needs no kick. */
-	if (atomic_load_explicit(&e->helper_deep, memory_order_relaxed))
-		vrb_helper_kick(e);
+	leave(e, c);
 	return err;
 }
 
@@ -223,6 +272,7 @@ int vrb_hchan_get(struct vrb_hchan *c, void **user)
 
 	if (e->foreign)
 		return -EIO;
+	pthread_testcancel();
 	vrb_engine_lock(e);
 	atomic_fetch_add_explicit(&e->n_polls, 1, memory_order_relaxed);
 	while (!err && !(cq = pop(c, &written))) {
@@ -235,6 +285,7 @@ int vrb_hchan_get(struct vrb_hchan *c, void **user)
 		*user = cq->user;
 		given(VRB_EVENT_COMPLETION, cq->user);
 	}
+	tell_pollers(c);
 	vrb_engine_unlock(e);
 	if (written)
 		(void)!read(c->fd, &v, sizeof(v));
@@ -293,11 +344,11 @@ int vrb_hctx_get_async(struct vrb_hctx *ctx, struct vrb_hasync *ev)
 	bool got = false;
 	uint64_t v;
 
+	if (ctx->e->foreign)
+		return -EIO;
 	while (!got) {
 		if (read(ctx->async_fd, &v, sizeof(v)) != sizeof(v))
 			return -errno;
-		if (ctx->e->foreign)
-			return -EIO;
 		vrb_engine_lock(ctx->e);
 		got = ctx->async_head != ctx->async_tail;
 		if (got) {

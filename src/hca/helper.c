@@ -31,10 +31,9 @@ bool vrb_engine_arm(struct vrb_engine *e, uint32_t bit)
 	/* pairs with the fence in vrb_engine_ring_bells: a frame is seen here or the bell is rung
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!vrb_engine_has_work(e))
-		return true;
-	atomic_fetch_and_explicit(&e->bell->sleepers, ~bit, memory_order_seq_cst);
-	return false;
+	/* When there is work the bit stays all the same: it may be another thread's too. It costs
+	 * the next sender a wake-up in vain. */
+	return !vrb_engine_has_work(e);
 }
 
 /* Works until nothing has come for SPIN_NS or the application polls again. */
@@ -56,7 +55,8 @@ static uint32_t take_over(struct vrb_engine *e)
 		if (n)
 			last = now;
 		done += n;
-	} while (now - last < SPIN_NS && !e->stopping &&
+	} while (now - last < SPIN_NS &&
+		 !atomic_load_explicit(&e->stopping, memory_order_relaxed) &&
 		 atomic_load_explicit(&e->n_polls, memory_order_relaxed) == polls);
 	return done;
 }
@@ -66,12 +66,14 @@ static void run_timers(struct vrb_engine *e)
 	vrb_ns now = vrb_clock_now();
 
 	vrb_engine_lock(e);
-	e->now = now;
+	vrb_poke(&e->now, now);
 	atomic_store_explicit(&e->helper_deep, false, memory_order_relaxed);
 	vrb_meet_tick(e);
-	vrb_engine_run_timers(e, now);
 	vrb_engine_flush_acks(e, now, false);
 	vrb_engine_ring_bells(e);
+	/* A whole turn: the answer that a timer waits for may lie in a ring. */
+	if (now >= e->next_deadline)
+		vrb_engine_turn(e, now);
 	if (atomic_load_explicit(&e->n_work, memory_order_relaxed))
 		vrb_engine_turn(e, now);
 	vrb_engine_unlock(e);
@@ -101,7 +103,7 @@ static int sleep_time(struct vrb_engine *e, bool deep)
 static void settle_acks(struct vrb_engine *e)
 {
 	vrb_engine_lock(e);
-	vrb_engine_flush_acks(e, e->now, false);
+	vrb_engine_flush_acks(e, vrb_peek(&e->now), false);
 	vrb_engine_ring_bells(e);
 	vrb_engine_unlock(e);
 }
@@ -170,18 +172,29 @@ static bool look(struct vrb_engine *e, struct watch *w)
 	return vrb_engine_arm(e, VRB_SLEEP_HELPER);
 }
 
+/* Announces a deep sleep. False: whoever was to wake us has stopped to care meanwhile. */
+static bool go_deep(struct vrb_engine *e)
+{
+	/* pairs with the load in leave (event.c): it sees this and kicks, or we see it gone */
+	atomic_store_explicit(&e->helper_deep, true, memory_order_seq_cst);
+	if (atomic_load_explicit(&e->n_drivers, memory_order_seq_cst) ||
+	    atomic_load_explicit(&e->bell->sleepers, memory_order_seq_cst) & VRB_SLEEP_HELPER)
+		return true;
+	atomic_store_explicit(&e->helper_deep, false, memory_order_relaxed);
+	return false;
+}
+
 static void *helper_main(void *arg)
 {
 	struct vrb_engine *e = arg;
 	struct epoll_event ev[EVENTS];
 	struct watch w = {0};
 
-	while (!e->stopping) {
+	while (!atomic_load_explicit(&e->stopping, memory_order_relaxed)) {
 		bool deep = look(e, &w);
 		int n;
 
-		deep &= !e->listen_muted;
-		atomic_store_explicit(&e->helper_deep, deep, memory_order_relaxed);
+		deep = deep && !e->listen_muted && go_deep(e);
 		n = epoll_wait(e->epoll_fd, ev, EVENTS, sleep_time(e, deep));
 		w.rung = handle(e, ev, n);
 		run_timers(e);
@@ -209,7 +222,7 @@ void vrb_helper_stop(struct vrb_engine *e)
 {
 	if (!e->helper_runs)
 		return;
-	e->stopping = true;
+	atomic_store_explicit(&e->stopping, true, memory_order_relaxed);
 	vrb_helper_kick(e);
 	pthread_join(e->helper, NULL);
 	e->helper_runs = false;

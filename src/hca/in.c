@@ -124,7 +124,7 @@ static bool may_wait(struct vrb_engine *e, struct vrb_peer *p, const struct vrb_
 		q->wait_tail = wq->tail;
 		q->wait_until = now + WAIT_FOR_RECEIVE_NS;
 	}
-	return now < q->wait_until;
+	return now < q->wait_until && !e->in_a_hurry;
 }
 
 uint32_t vrb_engine_drain(struct vrb_engine *e, struct vrb_peer *p, vrb_ns now)

@@ -57,11 +57,6 @@ int vrb_hpd_dealloc(struct vrb_hpd *pd)
 	return 0;
 }
 
-static void pd_ref(struct vrb_hpd *pd, int n)
-{
-	pd->refs += (uint32_t)n;
-}
-
 /* EINVAL of the populating calls means a kernel before 5.14, or memory without the permission: told
  * apart by trying a page of the stack. */
 static bool can_populate(uint64_t page)
@@ -127,6 +122,7 @@ void vrb_keys_close(struct vrb_engine *e)
 		free(e->keys.ent);
 }
 
+/* Lock held. */
 static int add_keys(struct vrb_hmr *mr)
 {
 	struct vrb_engine *e = mr->pd->ctx->e;
@@ -137,21 +133,22 @@ static int add_keys(struct vrb_hmr *mr)
 				 .access = mr->access};
 	int err;
 
-	vrb_engine_lock(e);
 	err = need_keys(e, 2);
-	if (!err)
-		vrb_mr_add(&e->keys, &region, &mr->lkey, &mr->rkey);
-	vrb_engine_unlock(e);
-	return err;
+	if (err)
+		return err;
+	vrb_mr_add(&e->keys, &region, &mr->lkey, &mr->rkey);
+	mr->pd->refs++;
+	return 0;
 }
 
 int vrb_hmr_reg(struct vrb_hpd *pd, void *addr, uint64_t len, uint64_t iova, uint32_t access,
 		struct vrb_hmr **out)
 {
+	struct vrb_engine *e = pd->ctx->e;
 	struct vrb_hmr *mr;
 	int err;
 
-	if (pd->ctx->e->foreign)
+	if (e->foreign)
 		return -EIO;
 	err = touch((uintptr_t)addr, len, access & VRB_ACC_LOCAL_WRITE);
 	if (err)
@@ -164,13 +161,15 @@ int vrb_hmr_reg(struct vrb_hpd *pd, void *addr, uint64_t len, uint64_t iova, uin
 			       .iova = access & VRB_ACC_ZERO_BASED ? 0 : iova,
 			       .len = len,
 			       .access = access};
+	vrb_engine_lock(e);
 	err = add_keys(mr);
+	if (!err)
+		pd->ctx->stats->mrs++;
+	vrb_engine_unlock(e);
 	if (err) {
 		free(mr);
 		return err;
 	}
-	pd_ref(pd, 1);
-	pd->ctx->stats->mrs++;
 	*out = mr;
 	return 0;
 }
@@ -183,13 +182,14 @@ int vrb_hmr_dereg(struct vrb_hmr *mr)
 	if (!e->foreign) {
 		vrb_engine_lock(e);
 		ok = vrb_mr_del(&e->keys, mr->lkey);
-		if (ok)
+		if (ok) {
 			vrb_direct_wait(e);
+			mr->pd->refs--;
+			mr->pd->ctx->stats->mrs--;
+		}
 		vrb_engine_unlock(e);
 		if (!ok)
 			return -EBUSY;
-		pd_ref(mr->pd, -1);
-		mr->pd->ctx->stats->mrs--;
 	}
 	free(mr);
 	return 0;
@@ -220,13 +220,17 @@ int vrb_hmr_rereg(struct vrb_hmr *mr, struct vrb_hpd *pd, void *addr, uint64_t l
 		ok = vrb_mr_del(&e->keys, mr->lkey);
 	else /* the same memory: peers that hold the rkey may go on */
 		ok = vrb_mr_change(&e->keys, mr->lkey, new.pd->id, new.access);
+	if (ok) {
+		vrb_direct_wait(e);
+		mr->pd->refs--;
+		*mr = new;
+		if (addr)
+			err = add_keys(mr); /* there is room: two were given back */
+		else
+			mr->pd->refs++;
+	}
 	vrb_engine_unlock(e);
-	if (!ok)
-		return -EBUSY;
-	pd_ref(mr->pd, -1);
-	*mr = new;
-	pd_ref(mr->pd, 1);
-	return addr ? add_keys(mr) : 0;
+	return ok ? err : -EBUSY;
 }
 
 int vrb_hmw_alloc(struct vrb_hpd *pd, uint32_t type, struct vrb_hmw **out)
@@ -244,14 +248,15 @@ int vrb_hmw_alloc(struct vrb_hpd *pd, uint32_t type, struct vrb_hmw **out)
 	mw->type = type;
 	vrb_engine_lock(e);
 	err = need_keys(e, 1);
-	if (!err)
+	if (!err) {
 		mw->rkey = vrb_mw_add(&e->keys, pd->id, type == 1 ? VRB_KEY_MW1 : VRB_KEY_MW2);
+		pd->refs++;
+	}
 	vrb_engine_unlock(e);
 	if (err) {
 		free(mw);
 		return err;
 	}
-	pd_ref(pd, 1);
 	*out = mw;
 	return 0;
 }
@@ -263,8 +268,8 @@ int vrb_hmw_dealloc(struct vrb_hmw *mw)
 	if (!e->foreign) {
 		vrb_engine_lock(e);
 		vrb_mw_del(&e->keys, mw->rkey);
+		mw->pd->refs--;
 		vrb_engine_unlock(e);
-		pd_ref(mw->pd, -1);
 	}
 	free(mw);
 	return 0;

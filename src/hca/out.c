@@ -32,34 +32,6 @@ static void push(struct vrb_engine *e, struct vrb_peer *p, struct vrb_hqp *q,
 	q->stats->tx_bytes += tx->pkt.len;
 }
 
-/* True: there is room, or there is nobody whose room would matter. False: q waits on p's stalled
- * list. */
-static bool room_or_stall(struct vrb_engine *e, struct vrb_peer *p, struct vrb_hqp *q, uint32_t len)
-{
-	if (!p || !p->tx_open || vrb_likely(vrb_shm_room(&p->tx, len)) ||
-	    vrb_shm_want_credit(&p->tx, len))
-		return true;
-	vrb_work_drop_active(q);
-	if (vrb_list_empty(&q->stall_node)) {
-		vrb_list_add_tail(&p->stalled, &q->stall_node);
-		e->n_stalled++;
-	}
-	vrb_work_count(e);
-	return false;
-}
-
-void vrb_engine_unstall_peer(struct vrb_engine *e, struct vrb_peer *p)
-{
-	while (!vrb_list_empty(&p->stalled)) {
-		struct vrb_hqp *q = vrb_list_entry(p->stalled.next, struct vrb_hqp, stall_node);
-
-		vrb_engine_unstall(e, q);
-		vrb_qp_on_unstall(&q->core);
-		vrb_engine_activate(e, q);
-		vrb_engine_owes(e, q, true);
-	}
-}
-
 /* The next UD message's destination. */
 static struct vrb_peer *ud_peer(struct vrb_engine *e, const struct vrb_qp *c, bool *multicast)
 {
@@ -98,13 +70,15 @@ void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
 	struct vrb_peer *p = q->peer;
 	uint32_t bytes = 0, n;
 	bool multicast = false;
+	enum vrb_room room;
 
 	for (n = 0; n < TURN_PACKETS && bytes < TURN_BYTES; n++) {
 		const struct vrb_psn *ack = NULL;
 
 		if (c->type == VRB_QPT_UD)
 			p = ud_peer(e, c, &multicast);
-		if (!room_or_stall(e, p, q, c->mtu)) {
+		room = vrb_stall_room(e, q, &(struct vrb_room_ask){p, c->mtu, now});
+		if (vrb_unlikely(room == VRB_ROOM_STALLED)) {
 			vrb_qp_on_stall(c, now);
 			goto out;
 		}
@@ -114,7 +88,7 @@ void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
 		bytes += e->tx.pkt.len;
 		if (multicast) {
 			push_multicast(e, q);
-		} else if (p && p->tx_open) {
+		} else if (vrb_likely(room == VRB_ROOM)) {
 			if (c->ack_pending && !c->resp_pending) {
 				ack = &c->ack_psn;
 				c->ack_pending = false;
@@ -138,22 +112,25 @@ out:
 void vrb_engine_respond(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now, bool plain)
 {
 	struct vrb_qp *c = &q->core;
+	struct vrb_room_ask ask = {.now = now};
 	uint32_t bytes = 0, n;
+	enum vrb_room room;
 
 	for (n = 0; n < TURN_PACKETS && bytes < TURN_BYTES; n++) {
-		struct vrb_peer *p = q->peer;
-
 		if (!(c->resp_pending || (plain && c->ack_pending)))
 			break;
-		if (!room_or_stall(e, p, q, c->resp_pending ? c->mtu : 0))
+		ask.peer = q->peer;
+		ask.len = c->resp_pending ? c->mtu : 0;
+		room = vrb_stall_room(e, q, &ask);
+		if (vrb_unlikely(room == VRB_ROOM_STALLED))
 			break;
 		if (!vrb_qp_poll_response(c, now, &e->tx, &e->fx))
 			break;
 		vrb_engine_apply(e);
 		q->acks_owed = 0;
 		bytes += e->tx.pkt.len;
-		if (p && p->tx_open)
-			push(e, p, q, NULL);
+		if (vrb_likely(room == VRB_ROOM))
+			push(e, q->peer, q, NULL);
 	}
 	vrb_engine_apply(e);
 	if (!c->resp_pending && !c->ack_pending)
@@ -163,7 +140,7 @@ void vrb_engine_respond(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now, boo
 
 void vrb_engine_ack_now(struct vrb_engine *e, struct vrb_hqp *q)
 {
-	vrb_engine_respond(e, q, e->now, true);
+	vrb_engine_respond(e, q, vrb_peek(&e->now), true);
 }
 
 void vrb_engine_respond_all(struct vrb_engine *e, vrb_ns now, bool plain)

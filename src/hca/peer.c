@@ -47,7 +47,9 @@ static void hot_add(struct vrb_engine *e, struct vrb_peer *p)
 	uint32_t n = atomic_load_explicit(&e->n_hot, memory_order_relaxed);
 
 	p->hot_index = n;
-	atomic_store_explicit(&e->hot[n], p, memory_order_relaxed);
+	/* pairs with the acquire in vrb_engine_has_work: p's mapping is set. (n_hot alone would not
+	 * do: who has read an older, larger one may look at this place.) */
+	atomic_store_explicit(&e->hot[n], p, memory_order_release);
 	atomic_store_explicit(&e->n_hot, n + 1, memory_order_release);
 }
 
@@ -56,7 +58,7 @@ static void hot_del(struct vrb_engine *e, struct vrb_peer *p)
 	uint32_t n = atomic_load_explicit(&e->n_hot, memory_order_relaxed) - 1;
 	struct vrb_peer *last = atomic_load_explicit(&e->hot[n], memory_order_relaxed);
 
-	atomic_store_explicit(&e->hot[p->hot_index], last, memory_order_relaxed);
+	atomic_store_explicit(&e->hot[p->hot_index], last, memory_order_release);
 	last->hot_index = p->hot_index;
 	atomic_store_explicit(&e->n_hot, n, memory_order_release);
 }
@@ -68,7 +70,8 @@ static void tx_reset(struct vrb_shm_tx *tx)
 
 static void rx_reset(struct vrb_shm_rx *rx)
 {
-	rx->tail = rx->published = rx->data_tail = rx->data_published = 0;
+	vrb_poke(&rx->tail, 0);
+	rx->published = rx->data_tail = rx->data_published = 0;
 }
 
 static struct vrb_meet_hello hello_of(const struct vrb_engine *e)
@@ -162,9 +165,10 @@ void vrb_peer_wake(struct vrb_peer *p)
 	if (s & VRB_SLEEP_FUTEX) {
 		atomic_fetch_add_explicit(&p->bell->seq, 1, memory_order_seq_cst);
 		syscall(SYS_futex, &p->bell->seq, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
-	} else if (s & VRB_SLEEP_HELPER) {
-		(void)!write(p->bell_fd, &one, sizeof(one));
 	}
+	/* A bit may outlive its sleeper, so one wake-up does not stand for the other. */
+	if (s & VRB_SLEEP_HELPER)
+		(void)!write(p->bell_fd, &one, sizeof(one));
 }
 
 /* ---- opening */
@@ -282,6 +286,7 @@ static void close_channel(struct vrb_engine *e, struct vrb_peer *p)
 	p->bell_fd = -1;
 	p->owner = 0; /* the slot's next owner is another process */
 	p->direct_hung = 0;
+	p->stuck_at = 0;
 	vrb_direct_detach(p);
 	/* Datagrams that waited for room have nobody to go to. */
 	vrb_engine_unstall_peer(e, p);
@@ -294,8 +299,10 @@ static void peer_gone(struct vrb_engine *e, struct vrb_peer *p)
 	uint32_t turns = 0;
 
 	/* What it had sent before it died counts. */
+	e->in_a_hurry = true;
 	while (p->rx_open && vrb_shm_peek(&p->rx) && turns++ < VRB_SHM_LINES)
 		vrb_engine_turn(e, vrb_clock_now());
+	e->in_a_hurry = false;
 	/* It died in the middle of a direct operation, perhaps: nobody waits for its end. */
 	if (p->rx_open)
 		hot_del(e, p);

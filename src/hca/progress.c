@@ -7,19 +7,6 @@
 #include "hca/direct.h"
 #include "hca/work.h"
 
-/* True when a peer has answered our wish for credit (vrb_shm_publish clears it). */
-static bool has_credit(struct vrb_engine *e)
-{
-	for (uint32_t i = 1; i <= VRB_SLOTS; i++) {
-		struct vrb_peer *p = e->peer[i];
-
-		if (p && p->tx_open && !vrb_list_empty(&p->stalled) &&
-		    !atomic_load_explicit(&p->tx.m.ctl->want_credit, memory_order_acquire))
-			return true;
-	}
-	return false;
-}
-
 bool vrb_engine_has_work(struct vrb_engine *e)
 {
 	uint32_t n = atomic_load_explicit(&e->n_hot, memory_order_acquire);
@@ -27,12 +14,13 @@ bool vrb_engine_has_work(struct vrb_engine *e)
 	if (atomic_load_explicit(&e->n_work, memory_order_relaxed))
 		return true;
 	for (uint32_t i = 0; i < n; i++) {
-		struct vrb_peer *p = atomic_load_explicit(&e->hot[i], memory_order_relaxed);
+		/* pairs with the releases in hot_add and hot_del */
+		struct vrb_peer *p = atomic_load_explicit(&e->hot[i], memory_order_acquire);
 
 		if (vrb_shm_peek(&p->rx))
 			return true;
 	}
-	return vrb_unlikely(e->n_stalled) && has_credit(e);
+	return vrb_unlikely(vrb_peek(&e->n_stalled)) && vrb_stall_has_credit(e);
 }
 
 void vrb_engine_ring_bells(struct vrb_engine *e)
@@ -49,31 +37,18 @@ void vrb_engine_ring_bells(struct vrb_engine *e)
 	}
 }
 
-/* Queue pairs whose ring has room again go back to work. */
-static void use_credit(struct vrb_engine *e)
-{
-	for (uint32_t i = 1; i <= VRB_SLOTS; i++) {
-		struct vrb_peer *p = e->peer[i];
-
-		if (p && !vrb_list_empty(&p->stalled) &&
-		    (vrb_shm_room(&p->tx, VRB_SHM_FRAME_MAX) ||
-		     vrb_shm_want_credit(&p->tx, VRB_SHM_FRAME_MAX)))
-			vrb_engine_unstall_peer(e, p);
-	}
-}
-
 uint32_t vrb_engine_turn(struct vrb_engine *e, vrb_ns now)
 {
 	uint32_t n = 0, i;
 	struct vrb_list *l, *next;
 
-	e->now = now;
+	vrb_poke(&e->now, now);
 	vrb_engine_flush_acks(e, now, true);
 	for (i = 0; i < atomic_load_explicit(&e->n_hot, memory_order_relaxed); i++)
 		n += vrb_engine_drain(e, atomic_load_explicit(&e->hot[i], memory_order_relaxed),
 				      now);
 	if (vrb_unlikely(e->n_stalled))
-		use_credit(e);
+		vrb_stall_use_credit(e);
 	for (l = e->active.next; l != &e->active; l = next) {
 		next = l->next;
 		vrb_engine_pump(e, vrb_list_entry(l, struct vrb_hqp, core.active_node), now);

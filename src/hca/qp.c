@@ -126,7 +126,7 @@ int vrb_hqp_destroy(struct vrb_hqp *q)
 	if (!e->foreign) {
 		vrb_engine_lock(e);
 		/* Acknowledgements that are owed go out: the peer's work was done. */
-		vrb_engine_flush_acks(e, e->now, false);
+		vrb_engine_flush_acks(e, vrb_peek(&e->now), false);
 		vrb_engine_ring_bells(e);
 		vrb_engine_forget(e, q);
 		q->peer = NULL;
@@ -182,10 +182,10 @@ static void after_modify(struct vrb_hqp *q, uint8_t state)
 		q->direct_n = 0;
 	}
 	vrb_direct_update(e, q);
-	if (vrb_qp_can_send(&q->core, e->now))
+	if (vrb_qp_can_send(&q->core, vrb_peek(&e->now)))
 		vrb_engine_activate(e, q);
 	vrb_engine_timer(e, q);
-	vrb_engine_pump(e, q, e->now);
+	vrb_engine_pump(e, q, vrb_peek(&e->now));
 	vrb_engine_ring_bells(e);
 }
 
@@ -205,7 +205,7 @@ int vrb_hqp_modify(struct vrb_hqp *q, const struct vrb_qp_attr *attr, uint32_t m
 		return -ETIMEDOUT;
 	}
 	vrb_engine_lock(e);
-	e->now = vrb_clock_now();
+	vrb_poke(&e->now, vrb_clock_now());
 	if (connect)
 		err = connect_peer(q, mask & VRB_QPA_DEST_QPN ? attr->dest_qpn : q->core.dqpn);
 	if (!err) {
@@ -227,7 +227,12 @@ void vrb_hqp_query(struct vrb_hqp *q, struct vrb_qp_attr *attr)
 
 enum vrb_qp_state vrb_hqp_state(const struct vrb_hqp *q)
 {
-	return q->core.state;
+	enum vrb_qp_state state;
+
+	vrb_engine_lock(q->e);
+	state = q->core.state;
+	vrb_engine_unlock(q->e);
+	return state;
 }
 
 vrb_qpn vrb_hqp_qpn(const struct vrb_hqp *q)
@@ -305,7 +310,12 @@ int vrb_hah_create(struct vrb_hpd *pd, struct vrb_av *av)
 
 void vrb_hah_destroy(struct vrb_hpd *pd, struct vrb_av *av)
 {
+	struct vrb_engine *e = pd->ctx->e;
+
 	(void)av;
-	if (!pd->ctx->e->foreign)
-		pd->refs--;
+	if (e->foreign)
+		return;
+	vrb_engine_lock(e);
+	pd->refs--;
+	vrb_engine_unlock(e);
 }

@@ -77,9 +77,11 @@ int vrb_hcq_destroy(struct vrb_hcq *cq)
 	struct vrb_hctx *ctx = cq->ctx;
 
 	if (!ctx->e->foreign) {
-		if (cq->refs)
-			return -EBUSY;
 		vrb_engine_lock(ctx->e);
+		if (cq->refs) {
+			vrb_engine_unlock(ctx->e);
+			return -EBUSY;
+		}
 		vrb_event_purge_cq(cq);
 		vrb_event_purge_async(ctx, cq->user);
 		vrb_hchan_ref(cq->chan, -1);
@@ -117,8 +119,8 @@ int vrb_hcq_resize(struct vrb_hcq *cq, uint32_t cqe)
 	c->ring = ring;
 	c->mask = mask;
 	c->cap = cqe;
-	c->head = 0;
-	c->tail = n;
+	vrb_poke(&c->head, 0);
+	vrb_poke(&c->tail, n);
 	vrb_engine_unlock(e);
 	free(old);
 	return 0;
@@ -134,7 +136,7 @@ int vrb_hcq_arm(struct vrb_hcq *cq, bool solicited_only)
 	vrb_cq_arm(&cq->core, solicited_only);
 	/* Whoever arms is about to sleep, perhaps in poll(): nothing may be owed, and the helper
 	 * answers the bell. */
-	vrb_engine_flush_acks(e, e->now, false);
+	vrb_engine_flush_acks(e, vrb_peek(&e->now), false);
 	vrb_engine_ring_bells(e);
 	vrb_engine_unlock(e);
 	if (cq->chan && !vrb_engine_arm(e, VRB_SLEEP_HELPER) &&
@@ -181,9 +183,11 @@ int vrb_hsrq_destroy(struct vrb_hsrq *s)
 	struct vrb_engine *e = s->pd->ctx->e;
 
 	if (!e->foreign) {
-		if (s->refs)
-			return -EBUSY;
 		vrb_engine_lock(e);
+		if (s->refs) {
+			vrb_engine_unlock(e);
+			return -EBUSY;
+		}
 		vrb_event_purge_async(s->pd->ctx, s->user);
 		vrb_list_del(&s->node);
 		s->pd->refs--;

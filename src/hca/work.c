@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which queue pairs have something to do: the active list (requests), the ack list (answers), the
- * stalled lists (no room in a ring) and the timer list. n_work tells pollers, without the lock,
- * whether the first two want a turn.
+ * Which queue pairs have something to do: the active list (requests), the ack list (answers) and
+ * the timer list. n_work tells pollers, without the lock, whether the first two want a turn.
  */
 #include "hca/direct.h"
 #include "hca/work.h"
@@ -48,14 +47,6 @@ void vrb_work_drop_acks(struct vrb_hqp *q)
 	vrb_list_del(&q->core.ack_node);
 }
 
-void vrb_engine_unstall(struct vrb_engine *e, struct vrb_hqp *q)
-{
-	if (vrb_list_empty(&q->stall_node))
-		return;
-	vrb_list_del(&q->stall_node);
-	e->n_stalled--;
-}
-
 void vrb_engine_owes_none(struct vrb_engine *e, struct vrb_hqp *q)
 {
 	vrb_work_drop_acks(q);
@@ -73,6 +64,15 @@ void vrb_engine_forget(struct vrb_engine *e, struct vrb_hqp *q)
 	vrb_work_count(e);
 }
 
+void vrb_work_look_at(struct vrb_engine *e, vrb_ns d)
+{
+	if (d < e->next_deadline)
+		vrb_poke(&e->next_deadline, d);
+	/* The helper sleeps past this deadline: have it look again. */
+	if (vrb_unlikely(d < atomic_load_explicit(&e->helper_wakes_at, memory_order_relaxed)))
+		vrb_helper_kick(e);
+}
+
 void vrb_engine_timer(struct vrb_engine *e, struct vrb_hqp *q)
 {
 	vrb_ns d = vrb_qp_next_deadline(&q->core);
@@ -83,11 +83,7 @@ void vrb_engine_timer(struct vrb_engine *e, struct vrb_hqp *q)
 		q->on_timers = true;
 		vrb_list_add_tail(&e->timers, &q->core.timer_node);
 	}
-	if (d < e->next_deadline)
-		e->next_deadline = d;
-	/* The helper sleeps past this deadline: have it look again. */
-	if (vrb_unlikely(d < atomic_load_explicit(&e->helper_wakes_at, memory_order_relaxed)))
-		vrb_helper_kick(e);
+	vrb_work_look_at(e, d);
 }
 
 void vrb_engine_run_timers(struct vrb_engine *e, vrb_ns now)
@@ -96,7 +92,9 @@ void vrb_engine_run_timers(struct vrb_engine *e, vrb_ns now)
 
 	if (now < e->next_deadline)
 		return;
-	e->next_deadline = VRB_NS_NEVER;
+	vrb_poke(&e->next_deadline, VRB_NS_NEVER);
+	if (e->n_stalled)
+		vrb_stall_run_timers(e, now);
 	vrb_list_init(&todo);
 	while (!vrb_list_empty(&e->timers)) {
 		struct vrb_list *n = e->timers.next;

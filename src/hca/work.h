@@ -11,6 +11,24 @@
 void vrb_work_count(struct vrb_engine *e);
 void vrb_work_drop_active(struct vrb_hqp *q);
 void vrb_work_drop_acks(struct vrb_hqp *q);
+/* Timers are to be looked at when it is d. */
+void vrb_work_look_at(struct vrb_engine *e, vrb_ns d);
+
+/* stall.c */
+struct vrb_room_ask {
+	struct vrb_peer *peer; /* NULL: the packet has no destination */
+	uint32_t len;	       /* payload at most */
+	vrb_ns now;
+};
+/* NOBODY: make the packet, but nobody takes it. STALLED: q waits on the peer's stalled list. */
+enum vrb_room { VRB_ROOM, VRB_ROOM_NOBODY, VRB_ROOM_STALLED };
+enum vrb_room vrb_stall_room(struct vrb_engine *e, struct vrb_hqp *q, const struct vrb_room_ask *a);
+/* Unreliable queue pairs that wait for a peer which has turned out to be stuck go on. */
+void vrb_stall_run_timers(struct vrb_engine *e, vrb_ns now);
+/* True when a peer has answered our wish for credit (vrb_shm_publish clears it). No lock. */
+bool vrb_stall_has_credit(struct vrb_engine *e);
+/* Queue pairs whose ring has room again go back to work. */
+void vrb_stall_use_credit(struct vrb_engine *e);
 
 /* Answers of one queue pair, or of all that owe some. plain: ACKs too, not only what is urgent. */
 void vrb_engine_respond(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now, bool plain);

@@ -271,6 +271,8 @@ int vrb_shm_map(int fd, void *at, struct vrb_shm_map *m)
 		return -errno;
 	madvise(p, VRB_SHM_SIZE, MADV_DONTFORK);
 	madvise(p, 4096 + VRB_SHM_LINES * 64, MADV_POPULATE_WRITE);
+	if (at)
+		return 0; /* the same addresses, which others may be reading */
 	m->ctl = (struct vrb_shm_ctl *)(void *)p;
 	m->line = (struct vrb_shm_line *)(void *)(p + 4096);
 	m->data = p + 4096 + VRB_SHM_LINES * 64;

@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "base/iov.h"
+#include "base/peek.h"
 #include "wire/pkt.h"
 
 #define VRB_SHM_LINES	  256u
@@ -84,7 +85,7 @@ struct vrb_shm_tx {
 
 struct vrb_shm_rx {
 	struct vrb_shm_map m;
-	uint32_t tail; /* next line expected */
+	uint32_t tail; /* next line expected; peeked at */
 	uint32_t published, data_tail, data_published;
 };
 
@@ -122,7 +123,7 @@ static inline uint64_t vrb_shm_word(uint32_t index, uint8_t op, uint16_t dest, s
 /* True when a frame waits. Callable without a lock; may be wrong for a moment then. */
 static inline bool vrb_shm_peek(const struct vrb_shm_rx *rx)
 {
-	uint32_t tail = *(volatile const uint32_t *)&rx->tail;
+	uint32_t tail = vrb_peek(&rx->tail);
 	uint64_t w =
 		atomic_load_explicit(&rx->m.line[tail % VRB_SHM_LINES].word, memory_order_acquire);
 	return (uint8_t)w == vrb_shm_lap(tail);
@@ -162,7 +163,7 @@ int vrb_shm_next(struct vrb_shm_rx *rx, struct vrb_shm_frame *f);
 /* Done with the frame. */
 static inline void vrb_shm_pop(struct vrb_shm_rx *rx, bool has_data, uint32_t data_end)
 {
-	rx->tail++;
+	vrb_poke(&rx->tail, rx->tail + 1);
 	if (has_data)
 		rx->data_tail = data_end;
 }
