@@ -53,6 +53,13 @@ static void take_event(struct end *e, bool by_poll, unsigned int *events)
 	}
 }
 
+static void want_success(const struct ibv_wc *wc)
+{
+	if (wc->status != IBV_WC_SUCCESS)
+		die("wr_id %llu: %s", (unsigned long long)wc->wr_id,
+		    ibv_wc_status_str(wc->status));
+}
+
 /* Waits until a receive completion has been polled; sends complete on the way. */
 static void wait_recv(struct end *e, bool by_poll, uint64_t *seed, unsigned int *events)
 {
@@ -60,7 +67,7 @@ static void wait_recv(struct end *e, bool by_poll, uint64_t *seed, unsigned int 
 
 	for (;;) {
 		while (ibv_poll_cq(e->cq, 1, &wc) == 1) {
-			MUST(wc.status == IBV_WC_SUCCESS);
+			want_success(&wc);
 			if (wc.opcode == IBV_WC_RECV)
 				return;
 		}
@@ -68,7 +75,7 @@ static void wait_recv(struct end *e, bool by_poll, uint64_t *seed, unsigned int 
 		MUST(!ibv_req_notify_cq(e->cq, 0));
 		pause_some(seed);
 		if (ibv_poll_cq(e->cq, 1, &wc) == 1) {
-			MUST(wc.status == IBV_WC_SUCCESS);
+			want_success(&wc);
 			if (wc.opcode == IBV_WC_RECV)
 				return;
 			continue;
