@@ -9,9 +9,11 @@
 
 #include <errno.h>
 
-#define TIMER_POLLS	    64u
-#define YIELD_POLLS	    512u /* empty polls in a row then somebody else may need the CPU */
-#define YIELD_POLLS_ONE_CPU 100u
+#define TIMER_POLLS 64u
+/* Empty polls in a row after which the CPU is offered to others: a peer on the same one, or
+ * anybody. */
+#define YIELD_TO_PEER 128u
+#define YIELD	      16384u
 
 void vrb_hqp_commit(struct vrb_hqp *q, uint32_t n)
 {
@@ -46,6 +48,27 @@ static void count_poll(struct vrb_engine *e)
 			      memory_order_relaxed);
 }
 
+/*
+ * Whom we wait for cannot run while we spin on its CPU; on another CPU a yield would only cost us
+ * our own slice. So every process says in its rings where it last looked for work.
+ */
+static bool shares_cpu(struct vrb_engine *e)
+{
+	uint32_t n = atomic_load_explicit(&e->n_hot, memory_order_acquire), here;
+
+	if (e->one_cpu)
+		return true;
+	here = vrb_engine_publish_cpu(e);
+	for (uint32_t i = 0; i < n; i++) {
+		struct vrb_peer *p = atomic_load_explicit(&e->hot[i], memory_order_acquire);
+
+		if (!p->self &&
+		    atomic_load_explicit(&p->rx.m.ctl->sender_cpu, memory_order_relaxed) == here)
+			return true;
+	}
+	return false;
+}
+
 static void empty_poll(struct vrb_engine *e)
 {
 	uint32_t n = vrb_peek(&e->empty_polls) + 1;
@@ -54,7 +77,7 @@ static void empty_poll(struct vrb_engine *e)
 	vrb_poke(&e->empty_polls, n);
 	if (vrb_likely(n % TIMER_POLLS))
 		return;
-	if (n % (e->one_cpu ? YIELD_POLLS_ONE_CPU : YIELD_POLLS) < TIMER_POLLS)
+	if (n % YIELD == 0 || (n % YIELD_TO_PEER == 0 && shares_cpu(e)))
 		sched_yield();
 	if (vrb_peek(&e->next_deadline) == VRB_NS_NEVER)
 		return;

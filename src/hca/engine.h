@@ -94,8 +94,9 @@ struct vrb_engine {
 	bool helper_runs;
 	_Atomic bool stopping;
 
-	vrb_ns now;	      /* coarse clock: as of the last slow step or tick; peeked at */
-	uint32_t empty_polls; /* counted without the lock */
+	vrb_ns now;		 /* coarse clock: as of the last slow step or tick; peeked at */
+	uint32_t empty_polls;	 /* counted without the lock */
+	uint32_t cpu, cpu_peers; /* as published, and to how many peers; without the lock */
 	struct vrb_fx fx;
 	struct vrb_tx tx;
 	struct vrb_list active;		  /* queue pairs that may make request packets */
@@ -238,6 +239,9 @@ uint32_t vrb_rwqe_bytes(uint32_t max_sge);
 void vrb_keys_close(struct vrb_engine *e);
 /* mem.c: copy in ascending order with the last byte last */
 void vrb_place_copy(void *dst, const void *src, size_t len);
+
+/* Says in all rings on which CPU we look for work; returns it (counted from 1). No lock. */
+uint32_t vrb_engine_publish_cpu(struct vrb_engine *e);
 
 /* A frame was pushed to p: its bell is rung at the end of the batch. */
 static inline void vrb_engine_pushed(struct vrb_engine *e, struct vrb_peer *p)

@@ -42,6 +42,7 @@ static uint32_t take_over(struct vrb_engine *e)
 	vrb_ns last = vrb_clock_now(), now = last;
 	uint32_t polls = atomic_load_explicit(&e->n_polls, memory_order_relaxed), done = 0, n;
 
+	vrb_engine_publish_cpu(e);
 	do {
 		n = 0;
 		if (vrb_engine_has_work(e)) {

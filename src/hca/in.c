@@ -6,7 +6,8 @@
 #include "hca/direct.h"
 #include "hca/work.h"
 
-#define WAIT_FOR_RECEIVE_NS (10 * VRB_NS_PER_MS)
+#define WAIT_RELIABLE_NS   (100 * VRB_NS_PER_US)
+#define WAIT_UNRELIABLE_NS (10 * VRB_NS_PER_MS)
 
 static void take_packet(struct vrb_engine *e, struct vrb_hqp *q, struct vrb_shm_frame *f,
 			vrb_ns now)
@@ -96,10 +97,11 @@ static void dispatch(struct vrb_engine *e, struct vrb_peer *p, struct vrb_shm_fr
 }
 
 /*
- * An unreliable message that finds no receive stays in the ring for a while: the receiver may be
- * about to post one, and a sender that runs ahead is held back by the full ring instead of losing
- * what it sends. Once in vain is enough: until the queue has got a new receive, further ones are
- * dropped at once, so that nobody blocks the ring of others.
+ * A message that finds no receive stays in the ring for a while: the receiver may be about to post
+ * one (it often polls first and posts then), and a sender that runs ahead is held back by the full
+ * ring. A reliable one is then answered RNR NAK, an unreliable one dropped. Once in vain is enough:
+ * until the queue has got a new receive nothing waits for it again, so that nobody blocks the ring
+ * of others.
  */
 static bool may_wait(struct vrb_engine *e, struct vrb_peer *p, const struct vrb_shm_frame *f,
 		     vrb_ns now)
@@ -107,13 +109,10 @@ static bool may_wait(struct vrb_engine *e, struct vrb_peer *p, const struct vrb_
 	struct vrb_hqp *q = e->qp[f->index];
 	const struct vrb_wq *wq;
 
-	if (!vrb_op_has(f->pkt.op, VRB_OPF_NEEDS_RQ) || vrb_op_transport(f->pkt.op) == VRB_TP_RC ||
-	    !q)
+	if (!vrb_op_has(f->pkt.op, VRB_OPF_NEEDS_RQ) || !q || q->core.state < VRB_QPS_RTR ||
+	    q->core.state == VRB_QPS_ERR)
 		return false;
-	if (q->core.state < VRB_QPS_RTR || q->core.state == VRB_QPS_ERR ||
-	    q->core.type == VRB_QPT_RC)
-		return false;
-	if (q->core.type == VRB_QPT_UC && q->peer != p)
+	if (q->core.type != VRB_QPT_UD && q->peer != p)
 		return false;
 	wq = q->core.srq ? &q->core.srq->wq : &q->core.rq;
 	if (wq->head != wq->tail) {
@@ -122,7 +121,8 @@ static bool may_wait(struct vrb_engine *e, struct vrb_peer *p, const struct vrb_
 	}
 	if (!q->wait_until || q->wait_tail != wq->tail) {
 		q->wait_tail = wq->tail;
-		q->wait_until = now + WAIT_FOR_RECEIVE_NS;
+		q->wait_until =
+			now + (q->core.type == VRB_QPT_RC ? WAIT_RELIABLE_NS : WAIT_UNRELIABLE_NS);
 	}
 	return now < q->wait_until && !e->in_a_hurry;
 }

@@ -23,6 +23,24 @@ bool vrb_engine_has_work(struct vrb_engine *e)
 	return vrb_unlikely(vrb_peek(&e->n_stalled)) && vrb_stall_has_credit(e);
 }
 
+uint32_t vrb_engine_publish_cpu(struct vrb_engine *e)
+{
+	uint32_t here = (uint32_t)sched_getcpu() + 1;
+	uint32_t n = atomic_load_explicit(&e->n_hot, memory_order_acquire);
+
+	if (here == vrb_peek(&e->cpu) && n == vrb_peek(&e->cpu_peers))
+		return here;
+	vrb_poke(&e->cpu, here);
+	vrb_poke(&e->cpu_peers, n);
+	for (uint32_t i = 0; i < n; i++) {
+		/* pairs with the releases in hot_add and hot_del; our own ring is open, too */
+		struct vrb_peer *p = atomic_load_explicit(&e->hot[i], memory_order_acquire);
+
+		atomic_store_explicit(&p->tx.m.ctl->sender_cpu, here, memory_order_relaxed);
+	}
+	return here;
+}
+
 void vrb_engine_ring_bells(struct vrb_engine *e)
 {
 	if (vrb_likely(!e->n_rung))

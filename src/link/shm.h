@@ -64,6 +64,7 @@ struct vrb_shm_ctl {
 	_Atomic uint32_t attached;		  /* the receiver reads this ring from now on */
 	/* written by the sender, cleared by the receiver */
 	_Alignas(64) _Atomic uint32_t want_credit;
+	_Atomic uint32_t sender_cpu; /* where the sender last looked for work, from 1; 0 unknown */
 	/* written by the sender: odd while it writes directly into the receiver's memory
 	 * (hca/direct.h) */
 	_Alignas(64) _Atomic uint32_t direct_seq;
