@@ -30,6 +30,7 @@ static const struct test {
 	{"idle", test_idle, 1000, 60},
 	{"atomics", test_atomics, 5000, 120},
 	{"fork", test_fork, 20, 120},
+	{"huge", test_huge, 1, 120},
 };
 
 pid_t start_child(int *sock)
