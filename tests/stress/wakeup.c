@@ -56,8 +56,7 @@ static void take_event(struct end *e, bool by_poll, unsigned int *events)
 static void want_success(const struct ibv_wc *wc)
 {
 	if (wc->status != IBV_WC_SUCCESS)
-		die("wr_id %llu: %s", (unsigned long long)wc->wr_id,
-		    ibv_wc_status_str(wc->status));
+		die("wr_id %llu: %s", (unsigned long long)wc->wr_id, ibv_wc_status_str(wc->status));
 }
 
 /* Waits until a receive completion has been polled; sends complete on the way. */
