@@ -113,6 +113,8 @@ static uint64_t random_seed(void)
 
 static void destroy(struct vrb_engine *e)
 {
+	if (!e->foreign)
+		vrb_peer_linger(e);
 	vrb_helper_stop(e);
 	vrb_peer_close_all(e);
 	vrb_meet_close(e, false);
@@ -134,6 +136,7 @@ __attribute__((destructor)) static void at_exit(void)
 	vrb_engine_flush_acks(e, vrb_clock_now(), false);
 	vrb_engine_ring_bells(e);
 	vrb_engine_unlock(e);
+	vrb_peer_linger(e);
 }
 
 static int create(struct vrb_engine **out)

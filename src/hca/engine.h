@@ -201,6 +201,8 @@ void vrb_peer_all(struct vrb_engine *e); /* connects to every slot in use (multi
 void vrb_peer_on_event(struct vrb_engine *e, uint32_t what, int fd);
 void vrb_peer_wake(struct vrb_peer *p);
 void vrb_peer_cut(struct vrb_peer *p); /* it lies, or does not answer: ends the channel, soon */
+/* Before the end: waits, bounded, for receivers that have not seen our last frames. No lock. */
+void vrb_peer_linger(struct vrb_engine *e);
 void vrb_peer_close_all(struct vrb_engine *e);
 void vrb_peer_disown(struct vrb_peer *p); /* in a forked child */
 enum { VRB_ROUTE_NONE, VRB_ROUTE_LOCAL };

@@ -23,6 +23,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* How long an end waits at most for a receiver that has not seen the ring with its last frames. */
+#define LINGER_US    200
+#define LINGER_STEPS 1000
+#define GRACE_NS     (200 * VRB_NS_PER_MS)
+
 static struct vrb_peer *peer_of_slot(struct vrb_engine *e, uint32_t slot)
 {
 	struct vrb_peer *p = e->peer[slot];
@@ -292,11 +297,25 @@ static void close_channel(struct vrb_engine *e, struct vrb_peer *p)
 	vrb_engine_unstall_peer(e, p);
 }
 
+/*
+ * How long requests to a process that has ended stay unanswered: a NIC would not know of the end
+ * and try for the configured time. Programs rely on some of it: both sides stop when each has what
+ * it wants, not when all is acknowledged.
+ */
+static vrb_ns grace_of(const struct vrb_hqp *q)
+{
+	vrb_ns t = q->core.timeout_ns;
+
+	if (t == VRB_NS_NEVER || t * (q->core.attr.retry_cnt + 1u) > GRACE_NS)
+		return GRACE_NS;
+	return t * (q->core.attr.retry_cnt + 1u);
+}
+
 /* The process behind p ended. */
 static void peer_gone(struct vrb_engine *e, struct vrb_peer *p)
 {
-	struct vrb_report r = {.verdict = VRB_V_PEER_GONE, .val = {p->slot}};
 	uint32_t turns = 0;
+	vrb_ns now = vrb_clock_now();
 
 	/* What it had sent before it died counts. */
 	e->in_a_hurry = true;
@@ -315,11 +334,9 @@ static void peer_gone(struct vrb_engine *e, struct vrb_peer *p)
 		q->peer = NULL;
 		q->direct_n = 0;
 		vrb_direct_update(e, q);
-		r.qpn = q->core.qpn;
-		vrb_fx_reset(&e->fx);
-		vrb_qp_on_peer_gone(&q->core, &r, &e->fx);
-		vrb_engine_apply(e);
-		vrb_engine_activate(e, q);
+		q->gone_slot = p->slot;
+		q->gone_at = now + grace_of(q);
+		vrb_engine_timer(e, q);
 	}
 	close_channel(e, p);
 }
@@ -335,6 +352,30 @@ int vrb_peer_bind(struct vrb_engine *e, uint32_t slot, struct vrb_peer **out)
 	if (p && !p->self && (vrb_meet_hung_up(p->tx_sock) || vrb_meet_hung_up(p->rx_sock)))
 		peer_gone(e, p);
 	return vrb_peer_get(e, slot, out);
+}
+
+/* A ring with frames of ours that its receiver has not even mapped. */
+static bool is_unseen(struct vrb_engine *e)
+{
+	bool unseen = false;
+
+	vrb_engine_lock(e);
+	for (uint32_t i = 1; i <= VRB_SLOTS && !unseen; i++) {
+		struct vrb_peer *p = e->peer[i];
+
+		/* pairs with the store in take_ring: what is attached is read to its end */
+		unseen = p && p->tx_open && !p->self && p->tx.head &&
+			 !atomic_load_explicit(&p->tx.m.ctl->attached, memory_order_acquire) &&
+			 !vrb_meet_hung_up(p->tx_sock);
+	}
+	vrb_engine_unlock(e);
+	return unseen;
+}
+
+void vrb_peer_linger(struct vrb_engine *e)
+{
+	for (int i = 0; i < LINGER_STEPS && is_unseen(e); i++)
+		usleep(LINGER_US);
 }
 
 void vrb_peer_close_all(struct vrb_engine *e)
