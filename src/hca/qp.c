@@ -165,6 +165,7 @@ static int connect_peer(struct vrb_hqp *q, vrb_qpn dqpn)
 	}
 	vrb_list_del(&q->peer_node);
 	vrb_engine_unstall(q->e, q);
+	q->gone_at = 0;
 	q->peer = p;
 	if (p)
 		vrb_list_add_tail(&p->qps, &q->peer_node);
@@ -180,6 +181,7 @@ static void after_modify(struct vrb_hqp *q, uint8_t state)
 		q->peer = NULL;
 		q->acks_owed = 0;
 		q->direct_n = 0;
+		q->gone_at = 0;
 	}
 	vrb_direct_update(e, q);
 	if (vrb_qp_can_send(&q->core, vrb_peek(&e->now)))

@@ -26,6 +26,8 @@ struct vrb_hqp {
 	struct vrb_list peer_node, ctx_node;
 	vrb_ns wait_until;  /* an unreliable message waits for a receive until then; 0 none does */
 	uint32_t wait_tail; /* the queue's tail when it began to wait */
+	vrb_ns gone_at;	    /* the peer's process has ended: from then on this counts; 0 no */
+	uint32_t gone_slot;
 	uint32_t n_mcast;
 	struct vrb_gid *mcast;
 	void *mem; /* rings */

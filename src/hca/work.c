@@ -73,9 +73,27 @@ void vrb_work_look_at(struct vrb_engine *e, vrb_ns d)
 		vrb_helper_kick(e);
 }
 
-void vrb_engine_timer(struct vrb_engine *e, struct vrb_hqp *q)
+static vrb_ns deadline_of(const struct vrb_hqp *q)
 {
 	vrb_ns d = vrb_qp_next_deadline(&q->core);
+
+	return q->gone_at && q->gone_at < d ? q->gone_at : d;
+}
+
+/* The time of grace after the peer's end is over: what is outstanding ends in RETRY_EXC. */
+static void end_grace(struct vrb_engine *e, struct vrb_hqp *q)
+{
+	struct vrb_report r = {
+		.verdict = VRB_V_PEER_GONE, .qpn = q->core.qpn, .val = {q->gone_slot}};
+
+	q->gone_at = 0;
+	vrb_qp_on_peer_gone(&q->core, &r, &e->fx);
+	vrb_engine_apply(e);
+}
+
+void vrb_engine_timer(struct vrb_engine *e, struct vrb_hqp *q)
+{
+	vrb_ns d = deadline_of(q);
 
 	if (d == VRB_NS_NEVER)
 		return;
@@ -107,6 +125,8 @@ void vrb_engine_run_timers(struct vrb_engine *e, vrb_ns now)
 
 		vrb_list_del(&q->core.timer_node);
 		q->on_timers = false;
+		if (q->gone_at && q->gone_at <= now)
+			end_grace(e, q);
 		if (vrb_qp_next_deadline(&q->core) <= now) {
 			vrb_qp_on_deadline(&q->core, now, &e->fx);
 			vrb_engine_apply(e);
