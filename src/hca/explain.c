@@ -70,7 +70,7 @@ void vrb_hca_refuse(const struct vrb_report *r)
 	int n;
 
 	if (e && e->stats && (unsigned)r->verdict < VRB_STATS_VERDICTS)
-		e->stats->verdict[r->verdict]++;
+		__atomic_fetch_add(&e->stats->verdict[r->verdict], 1, __ATOMIC_RELAXED);
 	if (vrb_likely(!explain_level()) || (explain_level() < 2 && is_normal(r->verdict)))
 		return;
 	if (!may_print(r->verdict, &hidden))
