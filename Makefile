@@ -6,8 +6,9 @@ PREFIX ?= /usr/local
 all: build
 
 build:
-	@cmake --preset $(PRESET) >build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
-	@rm -f build-configure.log
+	@mkdir -p build
+	@cmake --preset $(PRESET) >build/configure-$(PRESET).log 2>&1 || \
+		{ cat build/configure-$(PRESET).log; exit 1; }
 	@cmake --build --preset $(PRESET)
 
 # Two processes exchange RDMA SENDs; needs only the small set of packages.
