@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "base/meet.h"
 #include "hca/data.h"
@@ -25,6 +26,13 @@
 void kit_die(const char *file, int line, const char *what) __attribute__((noreturn));
 
 #define NODE_LEN (64u << 10)
+
+/* ThreadSanitizer cannot follow a child that makes threads after its parent had some. */
+#ifdef __SANITIZE_THREAD__
+#define SKIP_FORK_OF_THREADS() _exit(77)
+#else
+#define SKIP_FORK_OF_THREADS() ((void)0)
+#endif
 
 struct node {
 	struct vrb_hctx *ctx;
