@@ -40,7 +40,7 @@
 	X(MODIFY_NO_GRH, "modify_no_grh", CALL, "ah_attr.is_global is 0 on a port with Ethernet link layer: sgid_index and dgid are missing", "RoCEv2 A17.4.3", "set is_global = 1, grh.sgid_index, grh.dgid and grh.hop_limit") /* - */ \
 	X(MODIFY_SGID_INDEX, "modify_sgid_index", CALL, "sgid_index {0} is empty or out of range; the table has {1} entries", "IBA 11.2.5.2", "list the GIDs with `verbena devinfo`; index 0 is always usable here") /* index, n */ \
 	X(MODIFY_DGID, "modify_dgid", CALL, "the destination GID is not a usable unicast address", "RoCEv2 A17.4.5", "take the GID the peer got from ibv_query_gid; it must be of the same IP version as the GID at sgid_index") /* - */ \
-	X(MODIFY_UNREACHABLE, "modify_unreachable", CALL, "the destination GID is no address of this host, and there is no link to other hosts", "RoCEv2 A17", "within a host use one of the addresses `verbena devinfo` lists") /* - */ \
+	X(MODIFY_UNREACHABLE, "modify_unreachable", CALL, "there is no way to the destination GID from the chosen source (errno {0})", "RoCEv2 A17", "is the GID at sgid_index one of the network the peer is in? See `verbena devinfo` and `ip route get`") /* errno */ \
 	X(MODIFY_PATH_MTU, "modify_path_mtu", CALL, "path_mtu code {0} is not one of 1 (256) to {1}", "IBA 9.7.4.1", "use IBV_MTU_256 to IBV_MTU_4096, not more than the port's active_mtu") /* code, max */ \
 	X(MODIFY_PORT, "modify_port", CALL, "port {0}: the device has ports 1 to {1}", "IBA 11.2.5.2", "port_num counts from 1") /* port, n */ \
 	X(MODIFY_PKEY_INDEX, "modify_pkey_index", CALL, "pkey_index {0}: the table has {1} entries", "IBA 11.2.5.2", "use index 0") /* index, n */ \
@@ -51,7 +51,8 @@
 	X(MODIFY_RETRY, "modify_retry", CALL, "a retry count of {0}: it has 3 bits", "IBA 11.2.5.2", "use 0 to 7; rnr_retry 7 means for ever") /* value */ \
 	X(MODIFY_RNR_TIMER, "modify_rnr_timer", CALL, "min_rnr_timer {0}: it has 5 bits", "IBA table 45", "use a code from 0 to 31; 12 is 0.64 ms") /* value */ \
 	X(MODIFY_ACCESS, "modify_access", CALL, "qp_access_flags {0x} holds bits that a QP does not have", "ibv_modify_qp(3)", "use REMOTE_WRITE, REMOTE_READ and REMOTE_ATOMIC") /* flags */ \
-	X(MODIFY_ALT_PATH, "modify_alt_path", CALL, "alternate paths are not offered by this device", "IBA 17.2.8", "leave IBV_QP_ALT_PATH and IBV_QP_PATH_MIG_STATE out") /* - */
+	X(MODIFY_ALT_PATH, "modify_alt_path", CALL, "alternate paths are not offered by this device", "IBA 17.2.8", "leave IBV_QP_ALT_PATH and IBV_QP_PATH_MIG_STATE out") /* - */ \
+	X(MODIFY_WIRE_MTU, "modify_wire_mtu", CALL, "path_mtu {0} makes packets of {1} bytes, the way to the destination carries {2}", "IBA 9.7.4.1", "use the port's active_mtu at both ends, or raise the MTU of the interfaces along the way") /* mtu, packet, way */
 
 /* ---- creating, registering, destroying (src/rules/object.c and the faces) */
 #define VRB_VERDICTS_OBJECT(X) \
@@ -148,7 +149,11 @@
 	X(LINK_BAD_HELLO, "link_bad_hello", DROP, "process {1} announced itself for slot {0} and was refused (errno {2})", "-", "a slot belongs to the process that has claimed it, and is announced once") /* slot, pid, errno or 0 */ \
 	X(LINK_NO_SLOT, "link_no_slot", CALL, "all {0} process slots of this user are taken", "-", "end processes that use the device") /* n */ \
 	X(LINK_SYSTEM, "link_system", CALL, "a system call failed with errno {0}", "-", "see errno(3); file descriptor or memory limits are likely") /* errno */ \
-	X(LOCAL_FAULT, "local_fault", WORK, "registered memory at {0x} is not mapped any more", "IBA 10.6.3", "do not unmap memory that is registered") /* addr */
+	X(LOCAL_FAULT, "local_fault", WORK, "registered memory at {0x} is not mapped any more", "IBA 10.6.3", "do not unmap memory that is registered") /* addr */ \
+	X(LINK_PORT_TAKEN, "link_port_taken", NOTE, "UDP port 4791 of the device's address cannot be had (errno {0}): nothing reaches this process from other hosts", "RoCEv2 A17.9", "another user's process, or the kernel's own RoCE driver, holds it; an address of its own helps") /* errno */ \
+	X(LINK_SEND, "link_send", DROP, "sending packets failed with errno {0}; they count as lost", "-", "90 (EMSGSIZE): the way has a smaller MTU now; 11 or 105: the interface is slower than the sender") /* errno */ \
+	X(DROP_SOURCE, "drop_source", DROP, "a packet for a connected QP came from an address that is not its peer's", "IBA C9-9", "a stale or forged packet; or the peer sends from another of its addresses than the one given as dgid") /* - */ \
+	X(DROP_SLOT, "drop_slot", DROP, "a packet for QP {0x}, which belongs to another process", "RoCEv2 A17", "normal for a moment while processes come and go") /* qpn */
 /* clang-format on */
 
 #endif

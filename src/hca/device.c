@@ -42,8 +42,8 @@ static void refresh(struct vrb_hdev *dev, const struct vrb_netdev *n)
 	d->present = true;
 	d->up = n->up;
 	d->loopback = n->loopback;
-	/* Within a host any path MTU is possible, whatever the interface carries. */
-	d->active_mtu = 5;
+	/* Within a host any path MTU is possible; this is what the wire bears. */
+	d->active_mtu = n->path_mtu;
 	d->n_gids = n->n_gids < VRB_GIDS_MAX ? n->n_gids : VRB_GIDS_MAX;
 	for (uint32_t i = 0; i < d->n_gids; i++)
 		d->gid[i] = (struct vrb_gid_entry){

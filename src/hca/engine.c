@@ -6,6 +6,7 @@
  * parent ends.
  */
 #include "hca/direct.h"
+#include "hca/wire.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -86,6 +87,7 @@ static void after_fork_child(void)
 		vrb_meet_close(e, true);
 		close_fd(&e->stats_fd);
 		close_fd(&e->export_fd);
+		vrb_wire_disown(e);
 		for (uint32_t i = 1; i <= VRB_SLOTS; i++)
 			if (e->peer[i])
 				vrb_peer_disown(e->peer[i]);
@@ -116,6 +118,7 @@ static void destroy(struct vrb_engine *e)
 	if (!e->foreign)
 		vrb_peer_linger(e);
 	vrb_helper_stop(e);
+	vrb_wire_close(e);
 	vrb_peer_close_all(e);
 	vrb_meet_close(e, false);
 	vrb_stats_close(e);

@@ -39,6 +39,7 @@ struct vrb_bell {
 enum { VRB_SLEEP_HELPER = 1, VRB_SLEEP_FUTEX = 2 };
 
 struct vrb_export; /* hca/direct.h */
+struct vrb_wire;   /* hca/wire.h */
 
 /* The channel to one other process (or to ourselves). Never freed while the engine lives: pollers
  * peek without the lock. */
@@ -73,6 +74,7 @@ struct vrb_engine {
 	_Atomic uint32_t n_hot;
 	_Atomic uint32_t n_polls; /* activity of the application */
 	_Atomic uint32_t n_work;  /* active or ack-owing queue pairs: a poll should take the lock */
+	_Atomic uint32_t n_wire;  /* warm sockets (hca/wire.h): an empty poll looks at them */
 	_Atomic uint32_t n_drivers;	/* threads blocked in get_cq_event that drive */
 	_Atomic vrb_ns helper_wakes_at; /* when the helper looks again; VRB_NS_NEVER: deep sleep */
 	_Atomic bool helper_deep;	/* the helper sleeps without a tick: `now` may be old */
@@ -121,6 +123,7 @@ struct vrb_engine {
 	struct vrb_stats_page *stats;
 	struct vrb_export *export;
 	int export_fd;
+	struct vrb_wire *_Atomic wire; /* NULL until the first use */
 };
 
 /* The process's engine, or NULL. */
@@ -167,6 +170,9 @@ void vrb_engine_apply(struct vrb_engine *e);
 uint32_t vrb_engine_turn(struct vrb_engine *e, vrb_ns now);
 /* Requests of one queue pair out; leaves it on the active list when more waits. */
 void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now);
+/* A packet for q, wherever it came from. */
+void vrb_engine_take(struct vrb_engine *e, struct vrb_hqp *q, const struct vrb_pkt *pkt,
+		     vrb_ns now);
 /* All answers owed, plain ACKs included; if_urgent: only when somebody waits for one. */
 void vrb_engine_flush_acks(struct vrb_engine *e, vrb_ns now, bool if_urgent);
 void vrb_engine_run_timers(struct vrb_engine *e, vrb_ns now);
@@ -205,8 +211,8 @@ void vrb_peer_cut(struct vrb_peer *p); /* it lies, or does not answer: ends the 
 void vrb_peer_linger(struct vrb_engine *e);
 void vrb_peer_close_all(struct vrb_engine *e);
 void vrb_peer_disown(struct vrb_peer *p); /* in a forked child */
-enum { VRB_ROUTE_NONE, VRB_ROUTE_LOCAL };
-enum { VRB_EV_LISTEN, VRB_EV_ACCEPTED, VRB_EV_RX_SOCK, VRB_EV_TX_SOCK, VRB_EV_BELL };
+enum { VRB_ROUTE_NONE, VRB_ROUTE_LOCAL, VRB_ROUTE_WIRE };
+enum { VRB_EV_LISTEN, VRB_EV_ACCEPTED, VRB_EV_RX_SOCK, VRB_EV_TX_SOCK, VRB_EV_BELL, VRB_EV_WIRE };
 
 /* helper.c */
 int vrb_helper_start(struct vrb_engine *e);

@@ -5,7 +5,7 @@
  * needs no eventfd: it drives the engine itself, spins for a while, then sleeps on the doorbell's
  * futex, which peers and local producers ring alike.
  */
-#include "hca/engine.h"
+#include "hca/wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -153,6 +153,8 @@ static bool spin_for_work(struct vrb_engine *e, struct vrb_hchan *c)
 				return true;
 			__builtin_ia32_pause();
 		}
+		if (atomic_load_explicit(&e->n_wire, memory_order_relaxed) && vrb_wire_poll(e))
+			return true;
 	} while (vrb_clock_now() < end);
 	return false;
 }

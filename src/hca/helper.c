@@ -5,7 +5,7 @@
  * it takes over, spins while there is work, then arms the bell and sleeps. It also accepts
  * connections and runs timers. All signals are blocked: they belong to the application's threads.
  */
-#include "hca/engine.h"
+#include "hca/wire.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -33,7 +33,16 @@ bool vrb_engine_arm(struct vrb_engine *e, uint32_t bit)
 	atomic_thread_fence(memory_order_seq_cst);
 	/* When there is work the bit stays all the same: it may be another thread's too. It costs
 	 * the next sender a wake-up in vain. */
-	return !vrb_engine_has_work(e);
+	if (vrb_engine_has_work(e))
+		return false;
+	vrb_wire_arm(e);
+	return true;
+}
+
+/* Rings, lists or sockets may have something. */
+static bool worth_a_turn(struct vrb_engine *e)
+{
+	return vrb_engine_has_work(e) || vrb_peek(&e->n_wire);
 }
 
 /* Works until nothing has come for SPIN_NS or the application polls again. */
@@ -45,7 +54,7 @@ static uint32_t take_over(struct vrb_engine *e)
 	vrb_engine_publish_cpu(e);
 	do {
 		n = 0;
-		if (vrb_engine_has_work(e)) {
+		if (worth_a_turn(e)) {
 			vrb_engine_lock(e);
 			n = vrb_engine_turn(e, now);
 			vrb_engine_unlock(e);
@@ -75,7 +84,8 @@ static void run_timers(struct vrb_engine *e)
 	/* A whole turn: the answer that a timer waits for may lie in a ring. */
 	if (now >= e->next_deadline)
 		vrb_engine_turn(e, now);
-	if (atomic_load_explicit(&e->n_work, memory_order_relaxed))
+	vrb_wire_tick(e, now);
+	if (vrb_peek(&e->n_work) || vrb_peek(&e->n_wire))
 		vrb_engine_turn(e, now);
 	vrb_engine_unlock(e);
 }
@@ -117,14 +127,13 @@ static bool handle(struct vrb_engine *e, struct epoll_event *ev, int n)
 	for (int i = 0; i < n; i++) {
 		uint32_t what = (uint32_t)(ev[i].data.u64 >> 32);
 
-		rung |= what == VRB_EV_BELL;
+		rung |= what == VRB_EV_BELL || what == VRB_EV_WIRE;
 		vrb_engine_lock(e);
 		vrb_peer_on_event(e, what, (int)(uint32_t)ev[i].data.u64);
 		vrb_engine_unlock(e);
 	}
 	/* A ring that has just been attached may hold frames, and its bell was never rung. */
-	if (n > 0 && atomic_load_explicit(&e->n_drivers, memory_order_seq_cst) &&
-	    vrb_engine_has_work(e))
+	if (n > 0 && atomic_load_explicit(&e->n_drivers, memory_order_seq_cst) && worth_a_turn(e))
 		vrb_event_wake_drivers(e);
 	return rung;
 }
@@ -132,7 +141,7 @@ static bool handle(struct vrb_engine *e, struct epoll_event *ev, int n)
 /* Somebody rang for us although the application was active a moment ago: it may sleep in poll(). */
 static void one_turn(struct vrb_engine *e)
 {
-	if (!vrb_engine_has_work(e))
+	if (!worth_a_turn(e))
 		return;
 	vrb_engine_lock(e);
 	vrb_engine_turn(e, vrb_clock_now());

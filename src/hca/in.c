@@ -4,6 +4,7 @@
  * so that an answer of the application can carry them along.
  */
 #include "hca/direct.h"
+#include "hca/wire.h"
 #include "hca/work.h"
 
 #define WAIT_RELIABLE_NS   (100 * VRB_NS_PER_US)
@@ -24,10 +25,19 @@ static void take_packet(struct vrb_engine *e, struct vrb_hqp *q, struct vrb_shm_
 		vrb_qp_on_packet(c, &ack, now, &e->fx);
 		vrb_engine_apply(e);
 	}
-	vrb_qp_on_packet(c, &f->pkt, now, &e->fx);
+	vrb_engine_take(e, q, &f->pkt, now);
+}
+
+void vrb_engine_take(struct vrb_engine *e, struct vrb_hqp *q, const struct vrb_pkt *pkt, vrb_ns now)
+{
+	struct vrb_qp *c = &q->core;
+
+	vrb_qp_on_packet(c, pkt, now, &e->fx);
 	vrb_engine_apply(e);
 	q->stats->rx_packets++;
-	q->stats->rx_bytes += f->pkt.len;
+	q->stats->rx_bytes += pkt->len;
+	if (vrb_unlikely(q->wire.addr))
+		vrb_wire_adapt(q);
 	if (c->ack_pending || c->resp_pending) {
 		vrb_engine_owes(e, q, true);
 		if (++q->acks_owed >= VRB_ACK_BATCH)

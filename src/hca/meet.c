@@ -35,7 +35,7 @@ static socklen_t slot_name(struct sockaddr_un *sa, uint32_t slot)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
-static int control(struct vrb_engine *e, int op, uint32_t what, int fd, uint32_t events)
+int vrb_meet_watch_for(struct vrb_engine *e, int op, uint32_t what, int fd, uint32_t events)
 {
 	struct epoll_event ev = {.events = events, .data.u64 = (uint64_t)what << 32 | (uint32_t)fd};
 
@@ -44,12 +44,12 @@ static int control(struct vrb_engine *e, int op, uint32_t what, int fd, uint32_t
 
 int vrb_meet_watch(struct vrb_engine *e, uint32_t what, int fd)
 {
-	return control(e, EPOLL_CTL_ADD, what, fd, EPOLLIN | EPOLLRDHUP);
+	return vrb_meet_watch_for(e, EPOLL_CTL_ADD, what, fd, EPOLLIN | EPOLLRDHUP);
 }
 
 int vrb_meet_rewatch(struct vrb_engine *e, uint32_t what, int fd)
 {
-	return control(e, EPOLL_CTL_MOD, what, fd, EPOLLIN | EPOLLRDHUP);
+	return vrb_meet_watch_for(e, EPOLL_CTL_MOD, what, fd, EPOLLIN | EPOLLRDHUP);
 }
 
 void vrb_meet_unwatch(struct vrb_engine *e, int *fd)
@@ -261,7 +261,7 @@ void vrb_meet_on_listen(struct vrb_engine *e)
 	if (e->spare_fd >= 0)
 		return;
 	/* What cannot be taken must not wake the helper again and again: until the next tick. */
-	e->listen_muted = !control(e, EPOLL_CTL_MOD, VRB_EV_LISTEN, e->listen_fd, 0);
+	e->listen_muted = !vrb_meet_watch_for(e, EPOLL_CTL_MOD, VRB_EV_LISTEN, e->listen_fd, 0);
 }
 
 void vrb_meet_tick(struct vrb_engine *e)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests and answers into the rings: at most TURN_BYTES of a queue pair in a turn, the rest stays
- * on a list. A queue pair that finds a ring full waits on the peer's stalled list. An
- * acknowledgement that is owed rides with a request.
+ * Requests and answers into the rings or onto the wire: at most TURN_BYTES of a queue pair in a
+ * turn, the rest stays on a list. A queue pair that finds a ring full waits on the peer's stalled
+ * list. An acknowledgement that is owed rides with a request.
  */
 #include "hca/direct.h"
+#include "hca/wire.h"
 #include "hca/work.h"
 
 #define TURN_BYTES   65536u
@@ -42,7 +43,7 @@ static struct vrb_peer *ud_peer(struct vrb_engine *e, const struct vrb_qp *c, bo
 	if (c->sq_send == c->sq.tail || !w->ud.av)
 		return NULL;
 	*multicast = w->ud.qpn == VRB_MULTICAST_QPN;
-	if (w->ud.av->route == VRB_ROUTE_NONE)
+	if (w->ud.av->route != VRB_ROUTE_LOCAL)
 		return NULL;
 	if (!*multicast)
 		(void)vrb_peer_get(e, w->ud.qpn >> VRB_QPN_INDEX_BITS, &p);
@@ -62,6 +63,25 @@ static void push_multicast(struct vrb_engine *e, struct vrb_hqp *q)
 		if (p && p->tx_open && vrb_shm_room(&p->tx, e->tx.pkt.len))
 			push(e, p, q, NULL);
 	}
+}
+
+static bool by_wire(const struct vrb_engine *e, const struct vrb_hqp *q)
+{
+	return e->tx.av ? e->tx.av->route == VRB_ROUTE_WIRE : q->wire.addr != NULL;
+}
+
+/* On the wire a plain acknowledgement that is owed travels in the same send as the requests before
+ * it. */
+static void ack_along(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
+{
+	struct vrb_qp *c = &q->core;
+
+	if (!c->ack_pending || c->resp_pending || !vrb_qp_poll_response(c, now, &e->tx, &e->fx))
+		return;
+	vrb_engine_apply(e);
+	q->acks_owed = 0;
+	vrb_work_drop_acks(q);
+	vrb_wire_push(e, q);
 }
 
 void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
@@ -95,9 +115,14 @@ void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
 				q->acks_owed = 0;
 			}
 			push(e, p, q, ack);
+		} else if (by_wire(e, q)) {
+			vrb_wire_push(e, q);
 		}
 	}
 	vrb_engine_apply(e);
+	if (vrb_unlikely(q->wire.addr) && n)
+		ack_along(e, q, now);
+	vrb_wire_flush(e);
 	if (vrb_qp_can_send(c, now))
 		vrb_engine_activate(e, q);
 	else
@@ -131,8 +156,11 @@ void vrb_engine_respond(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now, boo
 		bytes += e->tx.pkt.len;
 		if (vrb_likely(room == VRB_ROOM))
 			push(e, q->peer, q, NULL);
+		else if (q->wire.addr)
+			vrb_wire_push(e, q);
 	}
 	vrb_engine_apply(e);
+	vrb_wire_flush(e);
 	if (!c->resp_pending && !c->ack_pending)
 		vrb_work_drop_acks(q);
 	vrb_work_count(e);

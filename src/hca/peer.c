@@ -11,6 +11,7 @@
  */
 #include "hca/direct.h"
 #include "hca/peer.h"
+#include "hca/wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -523,6 +524,9 @@ void vrb_peer_on_event(struct vrb_engine *e, uint32_t what, int fd)
 	case VRB_EV_RX_SOCK:
 	case VRB_EV_TX_SOCK:
 		on_peer_sock(e, fd, what == VRB_EV_RX_SOCK);
+		break;
+	case VRB_EV_WIRE:
+		vrb_wire_on_event(e, fd);
 		break;
 	default:
 		(void)!read(e->bell_fd, &n, sizeof(n));

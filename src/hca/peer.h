@@ -32,6 +32,8 @@ int vrb_meet_connect(uint32_t slot);
 int vrb_meet_pid(int sock); /* who is at the other end, as the kernel says; 0: not to be seen */
 bool vrb_meet_hung_up(int sock);
 int vrb_meet_watch(struct vrb_engine *e, uint32_t what, int fd);
+/* events: EPOLLIN and the like; 0 with EPOLLONESHOT watches nothing until it is set anew */
+int vrb_meet_watch_for(struct vrb_engine *e, int op, uint32_t what, int fd, uint32_t events);
 int vrb_meet_rewatch(struct vrb_engine *e, uint32_t what, int fd);
 void vrb_meet_unwatch(struct vrb_engine *e, int *fd); /* and closes it */
 void vrb_meet_on_listen(struct vrb_engine *e);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs and address handles: memory, numbers, and where the peer is. */
 #include "hca/direct.h"
+#include "hca/wire.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -130,6 +131,7 @@ int vrb_hqp_destroy(struct vrb_hqp *q)
 		vrb_engine_ring_bells(e);
 		vrb_engine_forget(e, q);
 		q->peer = NULL;
+		vrb_wire_disconnect(q);
 		vrb_direct_update(e, q);
 		vrb_qp_fini(&q->core);
 		vrb_event_purge_async(q->ctx, q->user);
@@ -172,6 +174,37 @@ static int connect_peer(struct vrb_hqp *q, vrb_qpn dqpn)
 	return 0;
 }
 
+/* Shared memory within the host, the wire to everywhere else (or when it is asked for). */
+static int connect_path(struct vrb_hqp *q, const struct vrb_qp_attr *attr, uint32_t mask)
+{
+	uint32_t code = mask & VRB_QPA_PATH_MTU ? attr->path_mtu : q->core.attr.path_mtu;
+	vrb_qpn dqpn = mask & VRB_QPA_DEST_QPN ? attr->dest_qpn : q->core.dqpn;
+
+	if (vrb_gid_is_local(&attr->dgid) && !vrb_wire_is_forced()) {
+		vrb_wire_disconnect(q);
+		return connect_peer(q, dqpn);
+	}
+	vrb_list_del(&q->peer_node);
+	vrb_engine_unstall(q->e, q);
+	q->peer = NULL;
+	return vrb_wire_connect(q, attr, 128u << code);
+}
+
+/* What the link bears: payload of a packet, and packets in flight (0: as it is). */
+static uint32_t link_mtu(const struct vrb_hqp *q)
+{
+	if (q->core.type == VRB_QPT_UD)
+		return VRB_UD_MTU;
+	return q->wire.addr ? q->wire.mtu : VRB_SHM_FRAME_MAX;
+}
+
+static uint32_t link_window(const struct vrb_hqp *q, bool connect)
+{
+	if (!q->wire.addr)
+		return VRB_PSN_WINDOW_MAX;
+	return connect ? VRB_WIRE_WINDOW_FIRST * 4 : 0;
+}
+
 static void after_modify(struct vrb_hqp *q, uint8_t state)
 {
 	struct vrb_engine *e = q->e;
@@ -179,6 +212,7 @@ static void after_modify(struct vrb_hqp *q, uint8_t state)
 	if (state == VRB_QPS_RESET) {
 		vrb_engine_forget(e, q);
 		q->peer = NULL;
+		vrb_wire_disconnect(q);
 		q->acks_owed = 0;
 		q->direct_n = 0;
 		q->gone_at = 0;
@@ -200,19 +234,16 @@ int vrb_hqp_modify(struct vrb_hqp *q, const struct vrb_qp_attr *attr, uint32_t m
 
 	if (e->foreign)
 		return -EIO;
-	if (connect && !vrb_gid_is_local(&attr->dgid)) {
-		struct vrb_report r = {.verdict = VRB_V_MODIFY_UNREACHABLE, .qpn = q->core.qpn};
-
-		vrb_hca_refuse(&r);
-		return -ETIMEDOUT;
-	}
 	vrb_engine_lock(e);
 	vrb_poke(&e->now, vrb_clock_now());
 	if (connect)
-		err = connect_peer(q, mask & VRB_QPA_DEST_QPN ? attr->dest_qpn : q->core.dqpn);
+		err = connect_path(q, attr, mask);
+	else if (ud && (mask & VRB_QPA_STATE) && attr->state == VRB_QPS_RTR)
+		vrb_wire_listen(e, q->ctx->dev);
 	if (!err) {
-		vrb_qp_modify(&q->core, attr, mask, ud ? VRB_UD_MTU : VRB_SHM_FRAME_MAX,
-			      VRB_PSN_WINDOW_MAX, &e->fx);
+		vrb_qp_modify(&q->core, attr, mask, link_mtu(q), link_window(q, connect), &e->fx);
+		if (q->wire.addr)
+			vrb_wire_modified(q);
 		vrb_engine_apply(e);
 		after_modify(q, q->core.state);
 	}
@@ -296,28 +327,33 @@ int vrb_hah_create(struct vrb_hpd *pd, struct vrb_av *av)
 {
 	struct vrb_engine *e = pd->ctx->e;
 	bool group = av->dgid.raw[0] == 0xff || vrb_grh_is_v4_group(&av->dgid);
+	int err = 0;
 
 	if (e->foreign)
 		return -EIO;
 	av->pd = pd->id;
-	av->dev = pd->ctx->dev;
-	av->route = group || vrb_gid_is_local(&av->dgid) ? VRB_ROUTE_LOCAL : VRB_ROUTE_NONE;
+	av->dev = NULL;
+	av->route = VRB_ROUTE_LOCAL;
 	vrb_engine_lock(e);
 	if (group)
 		vrb_peer_all(e);
-	pd->refs++;
+	else if (!vrb_gid_is_local(&av->dgid) || vrb_wire_is_forced())
+		err = vrb_wire_route_ah(e, pd->ctx->dev, av);
+	if (!err)
+		pd->refs++;
 	vrb_engine_unlock(e);
-	return 0;
+	return err;
 }
 
 void vrb_hah_destroy(struct vrb_hpd *pd, struct vrb_av *av)
 {
 	struct vrb_engine *e = pd->ctx->e;
 
-	(void)av;
 	if (e->foreign)
 		return;
 	vrb_engine_lock(e);
+	if (av->route == VRB_ROUTE_WIRE)
+		vrb_wire_put_ah(e, av);
 	pd->refs--;
 	vrb_engine_unlock(e);
 }

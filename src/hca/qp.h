@@ -7,6 +7,19 @@
 
 struct vrb_peer;
 struct vrb_engine;
+struct vrb_wire_addr;
+
+/* RC, UC: the peer is reached by the wire (hca/wire.h). */
+struct vrb_hqp_wire {
+	struct vrb_wire_addr *addr; /* NULL: it is not */
+	struct vrb_gid dst;
+	uint8_t lane, tclass, hop_limit;
+	bool was_rewound;
+	uint32_t mtu;
+	uint32_t window_256; /* packets * 256 */
+	uint32_t threshold;  /* packets: beyond it the window grows by one a round trip */
+	struct vrb_psn una, recover;
+};
 
 struct vrb_hqp {
 	/* what the straight line touches, one cache line */
@@ -24,6 +37,7 @@ struct vrb_hqp {
 	struct vrb_hpd *pd;
 	void *user;
 	struct vrb_list peer_node, ctx_node;
+	struct vrb_hqp_wire wire;
 	vrb_ns wait_until;  /* an unreliable message waits for a receive until then; 0 none does */
 	uint32_t wait_tail; /* the queue's tail when it began to wait */
 	vrb_ns gone_at;	    /* the peer's process has ended: from then on this counts; 0 no */

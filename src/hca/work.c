@@ -4,6 +4,7 @@
  * the timer list. n_work tells pollers, without the lock, whether the first two want a turn.
  */
 #include "hca/direct.h"
+#include "hca/wire.h"
 #include "hca/work.h"
 
 void vrb_work_count(struct vrb_engine *e)
@@ -134,6 +135,8 @@ void vrb_engine_run_timers(struct vrb_engine *e, vrb_ns now)
 			vrb_direct_update(e, q);
 			if (!vrb_list_empty(&q->stall_node))
 				vrb_qp_on_stall(&q->core, now);
+			if (q->wire.addr)
+				vrb_wire_adapt(q);
 		}
 		vrb_engine_timer(e, q);
 	}

@@ -39,4 +39,16 @@ enum vrb_verdict vrb_icrc_check(const uint8_t *net, size_t net_len, const uint8_
 enum vrb_verdict vrb_icrc_solve_ip_id(const uint8_t *net, const uint8_t *packet, size_t len,
 				      uint16_t *ip_id, struct vrb_report *why);
 
+/* The same for a stream: net holds the ID that is expected (one CRC when it is right), `back` keeps
+ * a factor between packets of one length, zeroed before the first. */
+struct vrb_icrc_back {
+	uint32_t behind, factor;
+};
+struct vrb_icrc_hidden {
+	uint16_t ip_id;
+	struct vrb_report why; /* when refused */
+};
+enum vrb_verdict vrb_icrc_check_hidden(const uint8_t *net, const uint8_t *packet, size_t len,
+				       struct vrb_icrc_back *back, struct vrb_icrc_hidden *out);
+
 #endif

@@ -4,7 +4,9 @@
  * A CRC is linear: the ICRC on the wire and that of the same packet with ID 0 differ by the ID's
  * two bytes moved through n more zero bytes, n the bytes behind the ID. Moving back, that is
  * multiplying by x^(-8(n + 2)) modulo the polynomial, must leave a number of 16 bits: the ID. A
- * damaged packet leaves one by chance once in 2^16, so callers should also expect the ID to count.
+ * damaged packet leaves one by chance once in 2^15, so callers should also expect the ID to count.
+ * The flag "do not fragment" is hidden as well and lies right behind the ID, so the upper half of
+ * the same number may differ by that one bit.
  *
  * Polynomials are in the CRC's own reflected form: bit 31 is x^0.
  */
@@ -15,8 +17,9 @@
 
 #define POLY	    0xedb88320u
 #define ONE	    0x80000000u
-#define ID_OFFSET   4u /* in the IPv4 header */
-#define LENGTH_BITS 16 /* of a packet's length */
+#define ID_OFFSET   4u	    /* in the IPv4 header */
+#define LENGTH_BITS 16	    /* of a packet's length */
+#define DF_BIT	    0x0040u /* "do not fragment" as it lies behind the ID */
 
 static uint32_t multiply(uint32_t a, uint32_t b)
 {
@@ -44,31 +47,51 @@ static uint32_t back_bytes(uint32_t n)
 	return result;
 }
 
+/* Swaps the bytes of a 16-bit field as it stands in the packet into a number. */
+static uint16_t from_wire(uint32_t v)
+{
+	return (uint16_t)((v & 0xff) << 8 | (v >> 8 & 0xff));
+}
+
+enum vrb_verdict vrb_icrc_check_hidden(const uint8_t *net, const uint8_t *packet, size_t len,
+				       struct vrb_icrc_back *back, struct vrb_icrc_hidden *out)
+{
+	const size_t net_len = VRB_IPV4_LEN + VRB_UDP_LEN;
+	struct vrb_report r = {.verdict = VRB_V_DROP_ICRC};
+	uint32_t behind, diff;
+	enum vrb_verdict v = vrb_icrc_check(net, net_len, packet, len, &r);
+
+	out->ip_id = from_wire((uint32_t)net[ID_OFFSET] | (uint32_t)net[ID_OFFSET + 1] << 8);
+	out->why = r;
+	if (v != VRB_V_DROP_ICRC)
+		return v;
+	behind = (uint32_t)(net_len - ID_OFFSET + len - VRB_ICRC_LEN);
+	if (back->behind != behind || !back->factor) {
+		back->behind = behind;
+		back->factor = back_bytes(behind);
+	}
+	/* the difference of four bytes: ID, then flags and fragment offset */
+	diff = multiply((uint32_t)r.val[0] ^ (uint32_t)r.val[1], back->factor);
+	if (diff >> 16 != 0 && diff >> 16 != DF_BIT)
+		return v;
+	out->ip_id ^= from_wire(diff);
+	return VRB_OK;
+}
+
 enum vrb_verdict vrb_icrc_solve_ip_id(const uint8_t *net, const uint8_t *packet, size_t len,
 				      uint16_t *ip_id, struct vrb_report *why)
 {
-	const size_t net_len = VRB_IPV4_LEN + VRB_UDP_LEN;
 	uint8_t zeroed[VRB_IPV4_LEN + VRB_UDP_LEN];
-	struct vrb_report r = {.verdict = VRB_V_DROP_ICRC};
-	uint32_t got, want, id;
+	struct vrb_icrc_back back = {0};
+	struct vrb_icrc_hidden h;
+	enum vrb_verdict v;
 
-	memcpy(zeroed, net, net_len);
+	memcpy(zeroed, net, sizeof(zeroed));
 	zeroed[ID_OFFSET] = zeroed[ID_OFFSET + 1] = 0;
-	if (vrb_icrc_check(zeroed, net_len, packet, len, &r) == VRB_OK) {
-		*ip_id = 0;
-		return VRB_OK;
-	}
-	got = (uint32_t)r.val[0];
-	want = (uint32_t)r.val[1];
-	if (r.verdict == VRB_V_DROP_ICRC) {
-		id = multiply(got ^ want,
-			      back_bytes((uint32_t)(net_len - ID_OFFSET + len - VRB_ICRC_LEN)));
-		if (id <= 0xffff) {
-			*ip_id = (uint16_t)((id & 0xff) << 8 | id >> 8);
-			return VRB_OK;
-		}
-	}
-	if (why)
-		*why = r;
-	return r.verdict;
+	v = vrb_icrc_check_hidden(zeroed, packet, len, &back, &h);
+	if (v == VRB_OK)
+		*ip_id = h.ip_id;
+	else if (why)
+		*why = h.why;
+	return v;
 }

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RoCEv2 over UDP sockets, without privileges: the packets of one local address. One socket bound
+ * to port 4791 receives (several processes of a user share the port, udp_steer.c); sending uses a
+ * few unconnected sockets with source ports from 0xC000 up, one for each lane, so that a flow keeps
+ * its port.
+ *
+ * The ICRC covers the IPv4 identification. An unconnected socket with IP_PMTUDISC_DO sends ID 0,
+ * and 0, 1, 2, ... for the segments of one send with UDP_SEGMENT: known before the packet leaves.
+ * What arrives hides its ID; wire/icrc.h solves for it. Nothing here knows a queue pair. The caller
+ * serialises all calls; after a fork only vrb_udp_disown may be called in the child.
+ */
+#ifndef VRB_LINK_UDP_H
+#define VRB_LINK_UDP_H
+
+#include "base/iov.h"
+#include "wire/icrc.h"
+#include "wire/net.h"
+#include "wire/pkt.h"
+#include "wire/roce.h"
+
+#define VRB_UDP_LANES	 8u
+#define VRB_UDP_PORT_MIN 0xc000u
+#define VRB_UDP_SEGMENTS 64u	/* the kernel's bound on one send */
+#define VRB_UDP_SEND_MAX 65000u /* bytes of one send */
+#define VRB_UDP_RECVS	 16u	/* buffers filled by one call at most */
+#define VRB_UDP_BUFFER	 65536u /* of each: the kernel merges segments up to 64 KiB */
+#define VRB_UDP_HOPS	 64u	/* when nothing else is asked for */
+
+struct vrb_udp_rx; /* udp_rx.c */
+
+struct vrb_udp {
+	struct vrb_gid gid;
+	uint32_t ifindex;
+	bool v4, no_gso;
+	int rx_fd;
+	int lane_fd[VRB_UDP_LANES]; /* -1: not opened yet */
+	uint16_t lane_port[VRB_UDP_LANES];
+	struct vrb_udp_rx *rx;
+	uint64_t n_sends, n_send_failed; /* system calls; of them those that lost their packets */
+	int send_errno;			 /* of the last that failed */
+};
+
+/* Opens the receiving socket. -EADDRINUSE: another user's process, or the kernel's own soft-RoCE,
+ * holds the port. */
+int vrb_udp_open(const struct vrb_gid *gid, uint32_t ifindex, struct vrb_udp **out);
+void vrb_udp_close(struct vrb_udp *u);
+void vrb_udp_disown(struct vrb_udp *u); /* in a forked child: closes the descriptors */
+
+/* What the way from u to dst carries, IP header included; -errno when there is no way. */
+int vrb_udp_route(const struct vrb_udp *u, const struct vrb_gid *dst, uint32_t *mtu);
+
+/* ---- out */
+
+struct vrb_udp_flow {
+	struct vrb_gid dst;
+	uint8_t lane, tclass;
+	uint8_t hop_limit; /* 0 or 1: the default */
+};
+
+/* Packets of one flow that leave by one system call. Zeroed before the first use. */
+struct vrb_udp_batch {
+	struct vrb_udp *udp;
+	struct vrb_udp_flow flow;
+	uint32_t n, len, seg_len;
+	bool closed; /* the last packet is shorter: nothing may follow */
+	uint8_t bytes[VRB_UDP_SEND_MAX];
+};
+
+/*
+ * Adds a packet, sending first what is there and does not go together with it. The payload is
+ * copied. The kernel cuts a send into equal pieces, of which only the last may be shorter.
+ */
+void vrb_udp_push(struct vrb_udp_batch *b, struct vrb_udp *u, const struct vrb_udp_flow *f,
+		  const struct vrb_pkt *pkt, const struct vrb_seg *seg);
+void vrb_udp_flush(struct vrb_udp_batch *b);
+
+/* ---- in */
+
+struct vrb_udp_packet {
+	struct vrb_net net;   /* with the identification that was found */
+	const uint8_t *bytes; /* from the BTH to the pad; valid until the next fill */
+	uint32_t len;
+};
+
+/* Takes what waits in the socket, one system call; only when vrb_udp_next has nothing left. Returns
+ * the number of buffers filled. */
+uint32_t vrb_udp_fill(struct vrb_udp *u);
+
+/* The next packet with a good ICRC: 1; 0 none left; -1 something that is none, why says. */
+int vrb_udp_next(struct vrb_udp *u, struct vrb_udp_packet *out, struct vrb_report *why);
+
+#endif
