@@ -20,6 +20,8 @@ static void overrun(struct vrb_cq *cq, const struct vrb_cqe *cqe, struct vrb_fx 
 static void fire(struct vrb_cq *cq, struct vrb_fx *fx)
 {
 	cq->armed = VRB_CQ_UNARMED;
+	cq->fire_tail = cq->tail;
+	cq->has_fired = true;
 	if (cq->notifying)
 		return;
 	cq->notifying = true;
@@ -57,8 +59,15 @@ uint32_t vrb_cq_poll(struct vrb_cq *cq, uint32_t n, struct vrb_wc *wc)
 	return got;
 }
 
+bool vrb_cq_is_behind(const struct vrb_cq *cq)
+{
+	return cq->has_fired && cq->head != cq->tail &&
+	       (cq->tail != cq->fire_tail || (int32_t)(cq->arm_tail - cq->head) > 0);
+}
+
 void vrb_cq_arm(struct vrb_cq *cq, bool solicited_only)
 {
+	cq->arm_tail = cq->tail;
 	if (!solicited_only)
 		cq->armed = VRB_CQ_ARMED_ANY;
 	else if (cq->armed == VRB_CQ_UNARMED)

@@ -73,6 +73,9 @@ struct vrb_cq {
 	bool notifying; /* on the notify chain of the fx under way; the caller clears it there */
 	struct vrb_cq *notify_next;
 	uint64_t n_pushed;
+	/* where the tail was at the last arm and at the last event, if there was one */
+	uint32_t arm_tail, fire_tail;
+	bool has_fired;
 };
 
 /* Pushes a copy of cqe. Full: the completion is lost, the CQ is dead and fx gets CQ_ERR (IBA
@@ -84,6 +87,14 @@ uint32_t vrb_cq_poll(struct vrb_cq *cq, uint32_t n, struct vrb_wc *wc);
 
 /* IBA 11.2.6.4: solicited does not weaken an arm for any completion. */
 void vrb_cq_arm(struct vrb_cq *cq, bool solicited_only);
+
+/*
+ * Asked before an arm for any completion: the program has fallen behind, there are completions that
+ * came after the last event, or that it left lying when it armed the last time. The letter of
+ * IBA 11.2.6.4 gives it no event for those; NICs do, and programs that arm first and then poll a
+ * bounded number (perftest) rely on it. True: an event is due at once.
+ */
+bool vrb_cq_is_behind(const struct vrb_cq *cq);
 
 /* Without the lock: nothing to be polled, a moment ago. */
 static inline bool vrb_cq_looks_empty(const struct vrb_cq *cq)

@@ -119,6 +119,8 @@ int vrb_hcq_resize(struct vrb_hcq *cq, uint32_t cqe)
 	c->ring = ring;
 	c->mask = mask;
 	c->cap = cqe;
+	c->arm_tail -= c->head;
+	c->fire_tail -= c->head;
 	vrb_poke(&c->head, 0);
 	vrb_poke(&c->tail, n);
 	vrb_engine_unlock(e);
@@ -129,11 +131,18 @@ int vrb_hcq_resize(struct vrb_hcq *cq, uint32_t cqe)
 int vrb_hcq_arm(struct vrb_hcq *cq, bool solicited_only)
 {
 	struct vrb_engine *e = cq->ctx->e;
+	bool behind;
 
 	if (e->foreign)
 		return -EIO;
 	vrb_engine_lock(e);
+	behind = !solicited_only && vrb_cq_is_behind(&cq->core);
 	vrb_cq_arm(&cq->core, solicited_only);
+	if (vrb_unlikely(behind)) {
+		cq->core.armed = VRB_CQ_UNARMED;
+		cq->core.fire_tail = cq->core.tail;
+		vrb_event_completion(cq);
+	}
 	/* Whoever arms is about to sleep, perhaps in poll(): nothing may be owed, and the helper
 	 * answers the bell. */
 	vrb_engine_flush_acks(e, vrb_peek(&e->now), false);

@@ -55,6 +55,30 @@ static void test_arm_is_one_shot(void **state)
 	kit_free(k);
 }
 
+/* Completions behind the last event, or left lying at the last arm, are worth an event at once. */
+static void test_arm_behind(void **state)
+{
+	struct kit *k = kit(0);
+	struct vrb_wc wc[2];
+
+	(void)state;
+	push(k, 1, VRB_WC_SUCCESS, false);
+	assert_false(vrb_cq_is_behind(&k->rcq)); /* there was no event yet */
+	vrb_cq_arm(&k->rcq, false);
+	push(k, 2, VRB_WC_SUCCESS, false);
+	assert_true(notified(k));
+	assert_true(vrb_cq_is_behind(&k->rcq)); /* 1 was left lying */
+	assert_int_equal(vrb_cq_poll(&k->rcq, 2, wc), 2);
+	assert_false(vrb_cq_is_behind(&k->rcq)); /* nothing waits */
+	vrb_cq_arm(&k->rcq, false);
+	push(k, 3, VRB_WC_SUCCESS, false);
+	assert_true(notified(k));
+	assert_false(vrb_cq_is_behind(&k->rcq)); /* 3 made the event, nothing came behind it */
+	push(k, 4, VRB_WC_SUCCESS, false);
+	assert_true(vrb_cq_is_behind(&k->rcq));
+	kit_free(k);
+}
+
 static void test_arm_solicited(void **state)
 {
 	struct kit *k = kit(0);
@@ -207,6 +231,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order_and_wrap),
 		cmocka_unit_test(test_arm_is_one_shot),
+		cmocka_unit_test(test_arm_behind),
 		cmocka_unit_test(test_arm_solicited),
 		cmocka_unit_test(test_arm_upgrades_only),
 		cmocka_unit_test(test_two_cqs_in_one_step),
