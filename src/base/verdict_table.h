@@ -149,7 +149,6 @@
 	X(LINK_BAD_HELLO, "link_bad_hello", DROP, "process {1} announced itself for slot {0} and was refused (errno {2})", "-", "a slot belongs to the process that has claimed it, and is announced once") /* slot, pid, errno or 0 */ \
 	X(LINK_NO_SLOT, "link_no_slot", CALL, "all {0} process slots of this user are taken", "-", "end processes that use the device") /* n */ \
 	X(LINK_SYSTEM, "link_system", CALL, "a system call failed with errno {0}", "-", "see errno(3); file descriptor or memory limits are likely") /* errno */ \
-	X(LOCAL_FAULT, "local_fault", WORK, "registered memory at {0x} is not mapped any more", "IBA 10.6.3", "do not unmap memory that is registered") /* addr */ \
 	X(LINK_PORT_TAKEN, "link_port_taken", NOTE, "UDP port 4791 of the device's address cannot be had (errno {0}): nothing reaches this process from other hosts", "RoCEv2 A17.9", "another user's process, or the kernel's own RoCE driver, holds it; an address of its own helps") /* errno */ \
 	X(LINK_SEND, "link_send", DROP, "sending packets failed with errno {0}; they count as lost", "-", "90 (EMSGSIZE): the way has a smaller MTU now; 11 or 105: the interface is slower than the sender") /* errno */ \
 	X(DROP_SOURCE, "drop_source", DROP, "a packet for a connected QP came from an address that is not its peer's", "IBA C9-9", "a stale or forged packet; or the peer sends from another of its addresses than the one given as dgid") /* - */ \

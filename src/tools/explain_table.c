@@ -35,7 +35,7 @@ WC(LOC_PROT_ERR,
    "An SGE of the work request does not lie in registered memory: wrong lkey, wrong protection "
    "domain, range or rights. It is found when the request is processed, not when it is posted.",
    VRB_V_LKEY_UNKNOWN, VRB_V_LKEY_STALE, VRB_V_LKEY_IS_RKEY, VRB_V_LKEY_OTHER_PD,
-   VRB_V_LKEY_RANGE_END, VRB_V_LKEY_RANGE_START, VRB_V_LKEY_NO_WRITE, VRB_V_LOCAL_FAULT),
+   VRB_V_LKEY_RANGE_END, VRB_V_LKEY_RANGE_START, VRB_V_LKEY_NO_WRITE),
 WC(WR_FLUSH_ERR,
    "The QP went to the error state before this work request was processed. This is never the "
    "cause: look at the first completion with another status, or at who called ibv_modify_qp.", 0),
