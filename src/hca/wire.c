@@ -89,9 +89,9 @@ static void warm(struct vrb_engine *e, struct vrb_wire_addr *a)
 	count_warm(e, e->wire);
 }
 
-/* The sockets of an address of dev. */
+/* The sockets of an address of dev. say: explain it when the port cannot be had. */
 static int addr_get(struct vrb_engine *e, const struct vrb_hdev *dev, uint32_t index,
-		    struct vrb_wire_addr **out)
+		    struct vrb_wire_addr **out, bool say)
 {
 	struct vrb_wire *w = wire_get(e);
 	const struct vrb_gid *gid = &dev->gid[index % VRB_GIDS_MAX].gid;
@@ -112,7 +112,7 @@ static int addr_get(struct vrb_engine *e, const struct vrb_hdev *dev, uint32_t i
 	*a = (struct vrb_wire_addr){0};
 	err = vrb_udp_open(gid, dev->ifindex, &a->udp);
 	if (err)
-		return refuse(VRB_V_LINK_PORT_TAKEN, 0, err);
+		return say ? refuse(VRB_V_LINK_PORT_TAKEN, 0, err) : err;
 	err = vrb_meet_watch_for(e, EPOLL_CTL_ADD, VRB_EV_WIRE, a->udp->rx_fd,
 				 EPOLLIN | EPOLLONESHOT);
 	if (err) {
@@ -125,6 +125,7 @@ static int addr_get(struct vrb_engine *e, const struct vrb_hdev *dev, uint32_t i
 	return 0;
 }
 
+/* A datagram QP that never talks to another host need not hear that none can reach it. */
 void vrb_wire_listen(struct vrb_engine *e, const struct vrb_hdev *dev)
 {
 	struct vrb_wire_addr *a;
@@ -133,7 +134,7 @@ void vrb_wire_listen(struct vrb_engine *e, const struct vrb_hdev *dev)
 		return;
 	for (uint32_t i = 0; i < dev->n_gids; i++)
 		if (dev->gid[i].valid)
-			(void)addr_get(e, dev, i, &a);
+			(void)addr_get(e, dev, i, &a, false);
 }
 
 void vrb_wire_close(struct vrb_engine *e)
@@ -194,7 +195,7 @@ int vrb_wire_connect(struct vrb_hqp *q, const struct vrb_qp_attr *attr, uint32_t
 		(void)refuse(VRB_V_MODIFY_UNREACHABLE, q->core.qpn, -ENETUNREACH);
 		return -ETIMEDOUT;
 	}
-	err = addr_get(q->e, q->ctx->dev, attr->sgid_index, &a);
+	err = addr_get(q->e, q->ctx->dev, attr->sgid_index, &a, true);
 	if (!err)
 		err = check_way(a, &attr->dgid, q->core.qpn, path_mtu);
 	if (err)
@@ -228,7 +229,8 @@ int vrb_wire_route_ah(struct vrb_engine *e, const struct vrb_hdev *dev, struct v
 {
 	struct vrb_wire_addr *a;
 	uint32_t mtu;
-	int err = vrb_wire_is_forbidden() ? -ENETUNREACH : addr_get(e, dev, av->sgid_index, &a);
+	int err =
+		vrb_wire_is_forbidden() ? -ENETUNREACH : addr_get(e, dev, av->sgid_index, &a, true);
 
 	if (!err && vrb_udp_route(a->udp, &av->dgid, &mtu))
 		err = -ENETUNREACH;
