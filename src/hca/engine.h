@@ -87,6 +87,7 @@ struct vrb_engine {
 	int bell_mem_fd, bell_fd, listen_fd, epoll_fd, stats_fd;
 	int spare_fd;	   /* given up to turn a connection away when no other is left */
 	bool listen_muted; /* until the helper's next tick */
+	bool wire_busy;	   /* the helper goes on ticking; its own */
 	uint32_t n_pending;
 	struct vrb_pending {
 		int fd;

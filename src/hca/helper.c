@@ -84,7 +84,7 @@ static void run_timers(struct vrb_engine *e)
 	/* A whole turn: the answer that a timer waits for may lie in a ring. */
 	if (now >= e->next_deadline)
 		vrb_engine_turn(e, now);
-	vrb_wire_tick(e, now);
+	e->wire_busy = vrb_wire_tick(e, now);
 	if (vrb_peek(&e->n_work) || vrb_peek(&e->n_wire))
 		vrb_engine_turn(e, now);
 	vrb_engine_unlock(e);
@@ -204,7 +204,7 @@ static void *helper_main(void *arg)
 		bool deep = look(e, &w);
 		int n;
 
-		deep = deep && !e->listen_muted && go_deep(e);
+		deep = deep && !e->listen_muted && !e->wire_busy && go_deep(e);
 		n = epoll_wait(e->epoll_fd, ev, EVENTS, sleep_time(e, deep));
 		w.rung = handle(e, ev, n);
 		run_timers(e);

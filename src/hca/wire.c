@@ -12,10 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #define WINDOW_MIN	4u
 #define FIRST_THRESHOLD 64u
 #define COOLS_AFTER	VRB_NS_PER_S
+#define STEER_NS	(100 * VRB_NS_PER_MS)
+#define STEER_STEP_US	200u
 #define DRAIN_MAX	128u /* packets of one socket in one turn */
 /* BTH, RETH, immediate, ICRC, UDP: what a full packet needs besides payload and IP header */
 #define OVERHEAD (12u + 16u + 4u + 4u + 8u)
@@ -38,6 +41,8 @@ bool vrb_wire_is_forbidden(void)
 {
 	return link_is("shm");
 }
+
+static uint32_t drain_one(struct vrb_engine *e, struct vrb_wire_addr *a, vrb_ns now);
 
 static int refuse(enum vrb_verdict v, vrb_qpn qpn, int err)
 {
@@ -89,6 +94,19 @@ static void warm(struct vrb_engine *e, struct vrb_wire_addr *a)
 	count_warm(e, e->wire);
 }
 
+/* Until the kernel knows which packets are ours; others of the user may have to answer for that.
+ * What takes longer goes on with the helper's ticks. */
+static void steer(struct vrb_engine *e, struct vrb_wire_addr *a)
+{
+	vrb_ns now = vrb_clock_now(), end = now + STEER_NS;
+
+	while (vrb_udp_steer_step(a->udp, now) && now < end) {
+		drain_one(e, a, now);
+		usleep(STEER_STEP_US);
+		now = vrb_clock_now();
+	}
+}
+
 /* The sockets of an address of dev. say: explain it when the port cannot be had. */
 static int addr_get(struct vrb_engine *e, const struct vrb_hdev *dev, uint32_t index,
 		    struct vrb_wire_addr **out, bool say)
@@ -110,7 +128,7 @@ static int addr_get(struct vrb_engine *e, const struct vrb_hdev *dev, uint32_t i
 		return -ENOSPC;
 	a = &w->addr[n];
 	*a = (struct vrb_wire_addr){0};
-	err = vrb_udp_open(gid, dev->ifindex, &a->udp);
+	err = vrb_udp_open(gid, dev->ifindex, e->slot, &a->udp);
 	if (err)
 		return say ? refuse(VRB_V_LINK_PORT_TAKEN, 0, err) : err;
 	err = vrb_meet_watch_for(e, EPOLL_CTL_ADD, VRB_EV_WIRE, a->udp->rx_fd,
@@ -121,6 +139,7 @@ static int addr_get(struct vrb_engine *e, const struct vrb_hdev *dev, uint32_t i
 	}
 	/* pairs with the acquire in vrb_wire_arm */
 	atomic_store_explicit(&w->n, n + 1, memory_order_release);
+	steer(e, a);
 	*out = a;
 	return 0;
 }
@@ -336,6 +355,7 @@ static void dispatch(struct vrb_engine *e, struct vrb_wire_addr *a, const struct
 		return; /* RoCEv2 A17.9.3: accepted; the window follows losses only */
 	if (pkt.dqpn >> VRB_QPN_INDEX_BITS != e->slot) {
 		drop(VRB_V_DROP_SLOT, pkt.dqpn);
+		vrb_udp_steer_stranger(a->udp, pkt.dqpn >> VRB_QPN_INDEX_BITS, now);
 		return;
 	}
 	q = e->qp[pkt.dqpn & VRB_QPN_INDEX_MASK];
@@ -482,21 +502,27 @@ void vrb_wire_on_event(struct vrb_engine *e, int fd)
 		vrb_wire_arm(e);
 }
 
-void vrb_wire_tick(struct vrb_engine *e, vrb_ns now)
+bool vrb_wire_tick(struct vrb_engine *e, vrb_ns now)
 {
 	struct vrb_wire *w = e->wire;
-	bool cooled = false;
+	bool cooled = false, steering = false;
 
 	for (uint32_t i = 0; w && i < w->n; i++) {
 		struct vrb_wire_addr *a = &w->addr[i];
+
+		if (vrb_unlikely(vrb_udp_steer_step(a->udp, now))) {
+			steering = true;
+			warm(e, a);
+		}
 
 		if (!a->warm || a->refs || now - a->last_rx < COOLS_AFTER)
 			continue;
 		a->warm = false;
 		cooled = true;
 	}
-	if (!cooled)
-		return;
-	count_warm(e, w);
-	vrb_wire_arm(e);
+	if (cooled) {
+		count_warm(e, w);
+		vrb_wire_arm(e);
+	}
+	return steering;
 }

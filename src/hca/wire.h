@@ -60,9 +60,9 @@ void vrb_wire_adapt(struct vrb_hqp *q);
 bool vrb_wire_poll(struct vrb_engine *e);
 /* The next packet wakes the helper, once. No lock. */
 void vrb_wire_arm(struct vrb_engine *e);
-/* By the helper: a socket has become readable; once per tick. */
+/* By the helper: a socket has become readable; once per tick, true: no deep sleep yet. */
 void vrb_wire_on_event(struct vrb_engine *e, int fd);
-void vrb_wire_tick(struct vrb_engine *e, vrb_ns now);
+bool vrb_wire_tick(struct vrb_engine *e, vrb_ns now);
 
 void vrb_wire_close(struct vrb_engine *e);
 void vrb_wire_disown(struct vrb_engine *e); /* in a forked child */

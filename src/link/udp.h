@@ -27,7 +27,8 @@
 #define VRB_UDP_BUFFER	 65536u /* of each: the kernel merges segments up to 64 KiB */
 #define VRB_UDP_HOPS	 64u	/* when nothing else is asked for */
 
-struct vrb_udp_rx; /* udp_rx.c */
+struct vrb_udp_rx;    /* udp_rx.c */
+struct vrb_udp_steer; /* udp_steer.c */
 
 struct vrb_udp {
 	struct vrb_gid gid;
@@ -37,18 +38,26 @@ struct vrb_udp {
 	int lane_fd[VRB_UDP_LANES]; /* -1: not opened yet */
 	uint16_t lane_port[VRB_UDP_LANES];
 	struct vrb_udp_rx *rx;
+	struct vrb_udp_steer *steer;
 	uint64_t n_sends, n_send_failed; /* system calls; of them those that lost their packets */
 	int send_errno;			 /* of the last that failed */
 };
 
-/* Opens the receiving socket. -EADDRINUSE: another user's process, or the kernel's own soft-RoCE,
- * holds the port. */
-int vrb_udp_open(const struct vrb_gid *gid, uint32_t ifindex, struct vrb_udp **out);
+/* Opens the receiving socket; slot: upper byte of the QPNs that are ours. -EADDRINUSE: another
+ * user's process, or the kernel's own soft-RoCE, holds the port. */
+int vrb_udp_open(const struct vrb_gid *gid, uint32_t ifindex, uint32_t slot, struct vrb_udp **out);
 void vrb_udp_close(struct vrb_udp *u);
 void vrb_udp_disown(struct vrb_udp *u); /* in a forked child: closes the descriptors */
 
 /* What the way from u to dst carries, IP header included; -errno when there is no way. */
 int vrb_udp_route(const struct vrb_udp *u, const struct vrb_gid *dst, uint32_t *mtu);
+
+/*
+ * Whose packets the kernel gives to whom. Steps until false, with vrb_udp_next called in between
+ * (our own answer comes that way): after opening, and after a packet for another's slot.
+ */
+bool vrb_udp_steer_step(struct vrb_udp *u, vrb_ns now);
+void vrb_udp_steer_stranger(struct vrb_udp *u, uint32_t slot, vrb_ns now);
 
 /* ---- out */
 

@@ -137,7 +137,8 @@ static enum vrb_verdict check(struct vrb_udp_rx *rx, bool v4, const uint8_t *at,
 	return v;
 }
 
-int vrb_udp_next(struct vrb_udp *u, struct vrb_udp_packet *out, struct vrb_report *why)
+/* Cuts the next one off: 2 when it was a probe. */
+static int next(struct vrb_udp *u, struct vrb_udp_packet *out, struct vrb_report *why)
 {
 	struct vrb_udp_rx *rx = u->rx;
 	const uint8_t *at;
@@ -158,6 +159,10 @@ int vrb_udp_next(struct vrb_udp *u, struct vrb_udp_packet *out, struct vrb_repor
 		rx->i++;
 		rx->off = 0;
 	}
+	if (vrb_unlikely(vrb_udp_steer_is_probe(u, &rx->net, at, len))) {
+		vrb_udp_steer_answer(u, &rx->net, at);
+		return 2;
+	}
 	if (check(rx, u->v4, at, len, why) != VRB_OK)
 		return -1;
 	rx->next_id = (uint16_t)(rx->net.ip_id + 1);
@@ -165,4 +170,14 @@ int vrb_udp_next(struct vrb_udp *u, struct vrb_udp_packet *out, struct vrb_repor
 	out->bytes = at;
 	out->len = len - VRB_ICRC_LEN;
 	return 1;
+}
+
+int vrb_udp_next(struct vrb_udp *u, struct vrb_udp_packet *out, struct vrb_report *why)
+{
+	int r;
+
+	do /* bounded by what the last fill has brought */
+		r = next(u, out, why);
+	while (r == 2);
+	return r;
 }

@@ -53,7 +53,7 @@ static void set_receive(const struct vrb_udp *u, int fd)
 	}
 }
 
-int vrb_udp_open(const struct vrb_gid *gid, uint32_t ifindex, struct vrb_udp **out)
+int vrb_udp_open(const struct vrb_gid *gid, uint32_t ifindex, uint32_t slot, struct vrb_udp **out)
 {
 	struct vrb_udp *u = calloc(1, sizeof(*u));
 	int err;
@@ -73,6 +73,8 @@ int vrb_udp_open(const struct vrb_gid *gid, uint32_t ifindex, struct vrb_udp **o
 	}
 	if (!err)
 		err = vrb_udp_rx_open(u);
+	if (!err)
+		err = vrb_udp_steer_open(u, slot);
 	if (err) {
 		vrb_udp_close(u);
 		return err;
@@ -91,12 +93,14 @@ void vrb_udp_disown(struct vrb_udp *u)
 	if (u->rx_fd >= 0)
 		close(u->rx_fd);
 	u->rx_fd = -1;
+	vrb_udp_steer_disown(u);
 }
 
 void vrb_udp_close(struct vrb_udp *u)
 {
 	vrb_udp_disown(u);
 	vrb_udp_rx_close(u);
+	vrb_udp_steer_close(u);
 	free(u);
 }
 
@@ -142,16 +146,24 @@ int vrb_udp_lane(struct vrb_udp *u, uint32_t lane)
 	return fd;
 }
 
+int vrb_udp_socket(const struct vrb_udp *u)
+{
+	int fd = make(u), err = fd < 0 ? fd : bind_to(u, fd, 0);
+
+	if (err < 0 && fd >= 0)
+		close(fd);
+	return err < 0 ? err : fd;
+}
+
 int vrb_udp_route(const struct vrb_udp *u, const struct vrb_gid *dst, uint32_t *mtu)
 {
 	union vrb_udp_addr a;
 	socklen_t n = vrb_udp_addr(&a, dst, u->ifindex, VRB_ROCE_PORT), size = sizeof(int);
-	int fd = make(u), err, v = 0;
+	int fd = vrb_udp_socket(u), err = 0, v = 0;
 
 	if (fd < 0)
 		return fd;
-	err = bind_to(u, fd, 0);
-	if (!err && connect(fd, &a.sa, n))
+	if (connect(fd, &a.sa, n))
 		err = -errno;
 	if (!err &&
 	    getsockopt(fd, u->v4 ? IPPROTO_IP : IPPROTO_IPV6, u->v4 ? IP_MTU : IPV6_MTU, &v, &size))

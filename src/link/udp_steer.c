@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Several processes of a user on one address: their sockets form a SO_REUSEPORT group, and a
+ * classic BPF program in the kernel picks the member by the destination QPN, whose upper byte is
+ * the slot of its owner. Any member may attach the program anew, under a lock (an abstract Unix
+ * name, freed by the kernel when its owner ends).
+ *
+ * A member's index in the group cannot be computed: when a socket closes, the last one takes its
+ * place. So indices are probed. For a datagram with the opcode PROBE, which RoCEv2 does not use,
+ * the program returns the index that the datagram names; whoever receives it answers with its slot.
+ * An index beyond the group falls back to a hash, so the smallest one answered counts. Without any
+ * program (nobody has attached one, or the attacher died half-way) our own answer does not come;
+ * then a program that knows probes only is attached first.
+ */
+#include "link/udp.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <linux/filter.h>
+#include <sys/random.h>
+#include <sys/un.h>
+
+#include "link/udp_addr.h"
+#include "link/udp_parts.h"
+
+#define PROBE	     0xffu
+#define ROUND	     8u /* probes under way together */
+#define ROUNDS	     (256u / ROUND)
+#define ANSWER_NS    (20 * VRB_NS_PER_MS) /* who has not answered by then is stopped */
+#define AGAIN_NS     (50 * VRB_NS_PER_MS) /* between two times for one cause */
+#define NOT_A_MEMBER 0xffffu
+#define SLOTS	     256u
+
+struct probe {
+	uint8_t opcode, index, magic[2];
+	uint8_t nonce[8];
+	uint8_t is_answer, slot, pad[2];
+};
+
+struct vrb_udp_steer {
+	uint32_t slot;
+	bool wanted, tried_bare;
+	int lock_fd, probe_fd;	  /* -1: nothing under way */
+	uint32_t round, answered; /* bits of this round */
+	bool news;		  /* this round has found a member */
+	vrb_ns sent_at, next_at;
+	uint8_t nonce[8];
+	uint16_t index[SLOTS]; /* being probed */
+	bool member[SLOTS];    /* as last attached */
+};
+
+static const uint8_t magic[2] = {'V', 'b'};
+
+int vrb_udp_steer_open(struct vrb_udp *u, uint32_t slot)
+{
+	struct vrb_udp_steer *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->slot = slot;
+	s->lock_fd = s->probe_fd = -1;
+	s->wanted = true;
+	u->steer = s;
+	return 0;
+}
+
+static void let_go(struct vrb_udp_steer *s)
+{
+	if (s->probe_fd >= 0)
+		close(s->probe_fd);
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
+	s->probe_fd = s->lock_fd = -1;
+}
+
+void vrb_udp_steer_close(struct vrb_udp *u)
+{
+	if (!u->steer)
+		return;
+	let_go(u->steer);
+	free(u->steer);
+	u->steer = NULL;
+}
+
+void vrb_udp_steer_disown(struct vrb_udp *u)
+{
+	if (u->steer)
+		let_go(u->steer);
+}
+
+/* One steering of an address at a time. */
+static bool take_lock(struct vrb_udp *u)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	const uint8_t *g = u->gid.raw;
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), n;
+
+	n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "verbena.%u.steer.", geteuid());
+	for (int i = 0; i < 16; i++)
+		n += snprintf(a.sun_path + 1 + n, 3, "%02x", g[i]);
+	if (fd >= 0 && !bind(fd, (struct sockaddr *)&a,
+			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n))) {
+		u->steer->lock_fd = fd;
+		return true;
+	}
+	if (fd >= 0)
+		close(fd);
+	return false;
+}
+
+/* ---- the program */
+
+static int attach(struct vrb_udp *u, const uint16_t *index)
+{
+	struct sock_filter code[2 * SLOTS + 8];
+	struct sock_fprog prog = {.filter = code};
+	unsigned short n = 0;
+
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 0);
+	code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PROBE, 0, 2);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 1);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_A, 0);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 5);
+	for (uint32_t slot = 0; index && slot < SLOTS; slot++) {
+		if (index[slot] == NOT_A_MEMBER)
+			continue;
+		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, slot, 0, 1);
+		code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, index[slot]);
+	}
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, NOT_A_MEMBER);
+	prog.len = n;
+	return setsockopt(u->rx_fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog, sizeof(prog))
+		       ? -errno
+		       : 0;
+}
+
+/* ---- probing */
+
+static void send_round(struct vrb_udp *u, vrb_ns now)
+{
+	struct vrb_udp_steer *s = u->steer;
+	struct probe p = {.opcode = PROBE, .magic = {magic[0], magic[1]}};
+	union vrb_udp_addr to;
+	socklen_t n = vrb_udp_addr(&to, &u->gid, u->ifindex, VRB_ROCE_PORT);
+
+	memcpy(p.nonce, s->nonce, sizeof(p.nonce));
+	for (uint32_t i = 0; i < ROUND; i++) {
+		p.index = (uint8_t)(s->round * ROUND + i);
+		(void)sendto(s->probe_fd, &p, sizeof(p), MSG_DONTWAIT, &to.sa, n);
+	}
+	s->answered = 0;
+	s->news = false;
+	s->sent_at = now;
+}
+
+static void begin(struct vrb_udp *u, vrb_ns now)
+{
+	struct vrb_udp_steer *s = u->steer;
+
+	if (now < s->next_at || !take_lock(u))
+		return;
+	s->probe_fd = vrb_udp_socket(u);
+	if (s->probe_fd < 0 ||
+	    getrandom(s->nonce, sizeof(s->nonce), GRND_NONBLOCK) != sizeof(s->nonce)) {
+		let_go(s);
+		return;
+	}
+	s->round = 0;
+	memset(s->index, 0xff, sizeof(s->index));
+	send_round(u, now);
+}
+
+static void take_answers(struct vrb_udp_steer *s)
+{
+	struct probe p;
+
+	for (uint32_t i = 0; i < 2 * ROUND; i++) {
+		ssize_t n = recv(s->probe_fd, &p, sizeof(p), MSG_DONTWAIT);
+
+		if (n < 0)
+			return;
+		if (n != sizeof(p) || p.opcode != PROBE || !p.is_answer ||
+		    memcmp(p.nonce, s->nonce, sizeof(p.nonce)) || p.index / ROUND != s->round)
+			continue;
+		s->answered |= 1u << p.index % ROUND;
+		if (s->index[p.slot] == NOT_A_MEMBER)
+			s->news = true;
+		if (p.index < s->index[p.slot])
+			s->index[p.slot] = p.index;
+	}
+}
+
+static void finish(struct vrb_udp *u, vrb_ns now)
+{
+	struct vrb_udp_steer *s = u->steer;
+
+	if (s->index[s->slot] == NOT_A_MEMBER && !s->tried_bare) {
+		/* The probes went where the hash sent them. */
+		s->tried_bare = true;
+		(void)attach(u, NULL);
+		s->round = 0;
+		memset(s->index, 0xff, sizeof(s->index));
+		send_round(u, now);
+		return;
+	}
+	(void)attach(u, s->index);
+	for (uint32_t i = 0; i < SLOTS; i++)
+		s->member[i] = s->index[i] != NOT_A_MEMBER;
+	s->wanted = s->tried_bare = false;
+	s->next_at = now + AGAIN_NS;
+	let_go(s);
+}
+
+bool vrb_udp_steer_step(struct vrb_udp *u, vrb_ns now)
+{
+	struct vrb_udp_steer *s = u->steer;
+
+	if (!s->wanted)
+		return false;
+	if (s->probe_fd < 0) {
+		begin(u, now);
+		return true;
+	}
+	take_answers(s);
+	if (s->answered != (1u << ROUND) - 1 && now - s->sent_at < ANSWER_NS)
+		return true;
+	if (s->news && s->round + 1 < ROUNDS) {
+		s->round++;
+		send_round(u, now);
+		return true;
+	}
+	finish(u, now);
+	return s->wanted;
+}
+
+void vrb_udp_steer_stranger(struct vrb_udp *u, uint32_t slot, vrb_ns now)
+{
+	struct vrb_udp_steer *s = u->steer;
+
+	/* Who was no member is none yet, most likely: its peers go on sending for a while. */
+	if (!s->wanted && now >= s->next_at + (s->member[slot % SLOTS] ? 0 : VRB_NS_PER_S))
+		s->wanted = true;
+}
+
+bool vrb_udp_steer_is_probe(const struct vrb_udp *u, const struct vrb_net *net, const uint8_t *at,
+			    uint32_t len)
+{
+	return len == sizeof(struct probe) && at[0] == PROBE && !memcmp(at + 2, magic, 2) &&
+	       !memcmp(&net->src, &u->gid, sizeof(u->gid));
+}
+
+void vrb_udp_steer_answer(struct vrb_udp *u, const struct vrb_net *net, const uint8_t *at)
+{
+	union vrb_udp_addr to;
+	socklen_t n = vrb_udp_addr(&to, &net->src, u->ifindex, net->sport);
+	struct probe p;
+
+	memcpy(&p, at, sizeof(p));
+	if (p.is_answer)
+		return;
+	p.is_answer = 1;
+	p.slot = (uint8_t)u->steer->slot;
+	(void)sendto(u->rx_fd, &p, sizeof(p), MSG_DONTWAIT, &to.sa, n);
+}
