@@ -82,6 +82,10 @@ static void dispatch(struct vrb_engine *e, struct vrb_peer *p, struct vrb_shm_fr
 	struct vrb_hqp *q = e->qp[f->index];
 	uint8_t grh[VRB_GRH_LEN];
 
+	if (vrb_unlikely(f->pkt.op.v == VRB_SHM_OP_CARRIED)) {
+		vrb_wire_carried(e, f->pkt.payload, f->pkt.len);
+		return;
+	}
 	f->pkt.dqpn = e->slot << VRB_QPN_INDEX_BITS | f->index;
 	if (vrb_op_transport(f->pkt.op) == VRB_TP_UD) {
 		vrb_grh_build(grh, f, f->pkt.len);

@@ -17,7 +17,7 @@
 #define WINDOW_MIN	4u
 #define FIRST_THRESHOLD 64u
 #define COOLS_AFTER	VRB_NS_PER_S
-#define STEER_NS	(100 * VRB_NS_PER_MS)
+#define STEER_NS	(500 * VRB_NS_PER_MS)
 #define STEER_STEP_US	200u
 #define DRAIN_MAX	128u /* packets of one socket in one turn */
 /* BTH, RETH, immediate, ICRC, UDP: what a full packet needs besides payload and IP header */
@@ -339,8 +339,29 @@ static void drop(enum vrb_verdict v, vrb_qpn qpn)
 	vrb_hca_refuse(&r);
 }
 
+/* The kernel gave us a packet of another process of the user: it goes on by shared memory, and the
+ * kernel is told anew. */
+static void carry(struct vrb_engine *e, struct vrb_wire_addr *a, const struct vrb_udp_packet *p,
+		  vrb_qpn qpn)
+{
+	const struct vrb_seg seg[] = {{&p->net, sizeof(p->net)}, {p->bytes, p->len}};
+	const struct vrb_pkt pkt = {
+		.op.v = VRB_SHM_OP_CARRIED, .dqpn = qpn, .len = (uint32_t)sizeof(p->net) + p->len};
+	struct vrb_peer *peer;
+
+	vrb_udp_steer_stranger(a->udp, vrb_peek(&e->now));
+	if (p->len > VRB_ROCE_PACKET_MAX || vrb_peer_get(e, qpn >> VRB_QPN_INDEX_BITS, &peer) ||
+	    !vrb_shm_room(&peer->tx, pkt.len)) {
+		drop(VRB_V_DROP_SLOT, qpn);
+		return;
+	}
+	vrb_shm_push(&peer->tx, &pkt, seg, NULL, NULL);
+	vrb_engine_pushed(e, peer);
+}
+
+/* may_carry: it came from a socket. */
 static void dispatch(struct vrb_engine *e, struct vrb_wire_addr *a, const struct vrb_udp_packet *p,
-		     vrb_ns now)
+		     bool may_carry)
 {
 	struct vrb_report why = {0};
 	uint8_t grh[VRB_GRH_LEN];
@@ -354,8 +375,8 @@ static void dispatch(struct vrb_engine *e, struct vrb_wire_addr *a, const struct
 	if (pkt.op.v == VRB_OPCODE_CNP)
 		return; /* RoCEv2 A17.9.3: accepted; the window follows losses only */
 	if (pkt.dqpn >> VRB_QPN_INDEX_BITS != e->slot) {
-		drop(VRB_V_DROP_SLOT, pkt.dqpn);
-		vrb_udp_steer_stranger(a->udp, pkt.dqpn >> VRB_QPN_INDEX_BITS, now);
+		if (may_carry)
+			carry(e, a, p, pkt.dqpn);
 		return;
 	}
 	q = e->qp[pkt.dqpn & VRB_QPN_INDEX_MASK];
@@ -371,7 +392,23 @@ static void dispatch(struct vrb_engine *e, struct vrb_wire_addr *a, const struct
 		drop(VRB_V_DROP_SOURCE, pkt.dqpn);
 		return;
 	}
-	vrb_engine_take(e, q, &pkt, now);
+	vrb_engine_take(e, q, &pkt, vrb_peek(&e->now));
+}
+
+void vrb_wire_carried(struct vrb_engine *e, const uint8_t *bytes, uint32_t len)
+{
+	uint8_t copy[VRB_ROCE_PACKET_MAX];
+	struct vrb_udp_packet p = {.bytes = copy};
+	struct vrb_wire_addr *a;
+
+	if (!e->wire || len < sizeof(p.net) || len - sizeof(p.net) > sizeof(copy))
+		return;
+	p.len = len - (uint32_t)sizeof(p.net);
+	memcpy(&p.net, bytes, sizeof(p.net));
+	memcpy(copy, bytes + sizeof(p.net), p.len);
+	a = find(e->wire, &p.net.dst);
+	if (a)
+		dispatch(e, a, &p, false);
 }
 
 static uint32_t drain_one(struct vrb_engine *e, struct vrb_wire_addr *a, vrb_ns now)
@@ -394,7 +431,7 @@ static uint32_t drain_one(struct vrb_engine *e, struct vrb_wire_addr *a, vrb_ns 
 		if (r < 0)
 			vrb_hca_refuse(&why);
 		else
-			dispatch(e, a, &p, now);
+			dispatch(e, a, &p, true);
 	}
 	if (n)
 		a->last_rx = now;

@@ -53,6 +53,9 @@ void vrb_wire_flush(struct vrb_engine *e);
 uint32_t vrb_wire_drain(struct vrb_engine *e, vrb_ns now);
 /* Attributes of a connected queue pair have been applied. */
 void vrb_wire_modified(struct vrb_hqp *q);
+/* A packet that another process of the user has received for us: struct vrb_net, then its bytes, in
+ * memory that may change. */
+void vrb_wire_carried(struct vrb_engine *e, const uint8_t *bytes, uint32_t len);
 /* The queue pair has heard something, or waited in vain: its window follows. */
 void vrb_wire_adapt(struct vrb_hqp *q);
 

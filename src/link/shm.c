@@ -179,7 +179,7 @@ int vrb_shm_next(struct vrb_shm_rx *rx, struct vrb_shm_frame *f)
 	f->is_direct = pkt->op.v == VRB_SHM_OP_DIRECT;
 	f->index = (uint16_t)(w >> 16);
 	pkt->psn = vrb_psn((uint32_t)(w >> 32));
-	if (!(flags & VRB_OPF_KNOWN) && !f->is_direct)
+	if (!(flags & VRB_OPF_KNOWN) && !f->is_direct && pkt->op.v != VRB_SHM_OP_CARRIED)
 		return -1;
 	pkt->flags =
 		(wf & VRB_SHM_SE ? VRB_PKT_SE : 0) | (wf & VRB_SHM_ACKREQ ? VRB_PKT_ACKREQ : 0);

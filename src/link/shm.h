@@ -46,6 +46,9 @@ enum { /* flags of the word */
 /* Not a BTH opcode: the PSN is the next one; operations before it were done directly
  * (hca/direct.h). */
 #define VRB_SHM_OP_DIRECT 0xff
+/* Nor this: the payload is a packet of the wire that the kernel gave to the wrong process (struct
+ * vrb_net, then the bytes from BTH to pad; hca/wire.h). */
+#define VRB_SHM_OP_CARRIED 0xfe
 
 /* What was read from a ring is in a register now: the compiler must not read it again after it was
  * checked. */

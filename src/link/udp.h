@@ -57,7 +57,7 @@ int vrb_udp_route(const struct vrb_udp *u, const struct vrb_gid *dst, uint32_t *
  * (our own answer comes that way): after opening, and after a packet for another's slot.
  */
 bool vrb_udp_steer_step(struct vrb_udp *u, vrb_ns now);
-void vrb_udp_steer_stranger(struct vrb_udp *u, uint32_t slot, vrb_ns now);
+void vrb_udp_steer_stranger(struct vrb_udp *u, vrb_ns now);
 
 /* ---- out */
 

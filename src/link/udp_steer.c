@@ -8,9 +8,9 @@
  * A member's index in the group cannot be computed: when a socket closes, the last one takes its
  * place. So indices are probed. For a datagram with the opcode PROBE, which RoCEv2 does not use,
  * the program returns the index that the datagram names; whoever receives it answers with its slot.
- * An index beyond the group falls back to a hash, so the smallest one answered counts. Without any
- * program (nobody has attached one, or the attacher died half-way) our own answer does not come;
- * then a program that knows probes only is attached first.
+ * An index beyond the group falls back to a hash, so the smallest one answered counts. When nobody
+ * has attached a program yet, one member alone answers them all; then a program that knows probes
+ * only is attached first, and they are sent again.
  */
 #include "link/udp.h"
 
@@ -28,8 +28,9 @@
 #define PROBE	     0xffu
 #define ROUND	     8u /* probes under way together */
 #define ROUNDS	     (256u / ROUND)
-#define ANSWER_NS    (20 * VRB_NS_PER_MS) /* who has not answered by then is stopped */
-#define AGAIN_NS     (50 * VRB_NS_PER_MS) /* between two times for one cause */
+#define ANSWER_NS    (200 * VRB_NS_PER_MS) /* who has not answered by then is stopped */
+#define AGAIN_NS     (20 * VRB_NS_PER_MS)  /* between two times, doubled while nothing changes */
+#define AGAIN_MAX_NS (2 * VRB_NS_PER_S)
 #define NOT_A_MEMBER 0xffffu
 #define SLOTS	     256u
 
@@ -45,10 +46,10 @@ struct vrb_udp_steer {
 	int lock_fd, probe_fd;	  /* -1: nothing under way */
 	uint32_t round, answered; /* bits of this round */
 	bool news;		  /* this round has found a member */
-	vrb_ns sent_at, next_at;
+	vrb_ns sent_at, next_at, pause;
 	uint8_t nonce[8];
 	uint16_t index[SLOTS]; /* being probed */
-	bool member[SLOTS];    /* as last attached */
+	uint16_t table[SLOTS]; /* as last attached */
 };
 
 static const uint8_t magic[2] = {'V', 'b'};
@@ -192,12 +193,21 @@ static void take_answers(struct vrb_udp_steer *s)
 	}
 }
 
+static uint32_t n_members(const struct vrb_udp_steer *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < SLOTS; i++)
+		n += s->index[i] != NOT_A_MEMBER;
+	return n;
+}
+
 static void finish(struct vrb_udp *u, vrb_ns now)
 {
 	struct vrb_udp_steer *s = u->steer;
+	bool found = s->index[s->slot] != NOT_A_MEMBER;
 
-	if (s->index[s->slot] == NOT_A_MEMBER && !s->tried_bare) {
-		/* The probes went where the hash sent them. */
+	if ((!found || n_members(s) == 1) && !s->tried_bare) {
 		s->tried_bare = true;
 		(void)attach(u, NULL);
 		s->round = 0;
@@ -206,10 +216,14 @@ static void finish(struct vrb_udp *u, vrb_ns now)
 		return;
 	}
 	(void)attach(u, s->index);
-	for (uint32_t i = 0; i < SLOTS; i++)
-		s->member[i] = s->index[i] != NOT_A_MEMBER;
-	s->wanted = s->tried_bare = false;
-	s->next_at = now + AGAIN_NS;
+	s->pause = memcmp(s->table, s->index, sizeof(s->table)) ? AGAIN_NS : s->pause * 2;
+	if (s->pause > AGAIN_MAX_NS)
+		s->pause = AGAIN_MAX_NS;
+	memcpy(s->table, s->index, sizeof(s->table));
+	s->next_at = now + s->pause;
+	/* who does not find itself tries again */
+	s->wanted = !found;
+	s->tried_bare = false;
 	let_go(s);
 }
 
@@ -235,12 +249,12 @@ bool vrb_udp_steer_step(struct vrb_udp *u, vrb_ns now)
 	return s->wanted;
 }
 
-void vrb_udp_steer_stranger(struct vrb_udp *u, uint32_t slot, vrb_ns now)
+void vrb_udp_steer_stranger(struct vrb_udp *u, vrb_ns now)
 {
 	struct vrb_udp_steer *s = u->steer;
 
-	/* Who was no member is none yet, most likely: its peers go on sending for a while. */
-	if (!s->wanted && now >= s->next_at + (s->member[slot % SLOTS] ? 0 : VRB_NS_PER_S))
+	/* Peers of a process that has ended go on sending for a while: hence the pause. */
+	if (now >= s->next_at)
 		s->wanted = true;
 }
 
