@@ -101,8 +101,7 @@ void rogue_make(struct rogue *r)
 	MUST(r->bell >= 0);
 }
 
-/* The victim's hello on the connection that it makes to our name. */
-static void hear(struct rogue *r)
+void rogue_hear(struct rogue *r)
 {
 	struct vrb_meet_hello h;
 	union {
@@ -138,7 +137,7 @@ void rogue_join(struct rogue *r, uint32_t victim)
 	MUST(!rogue_say(r->to, &h, fds, 4));
 	r->from = accept4(r->listen, NULL, NULL, SOCK_CLOEXEC);
 	MUST(r->from >= 0);
-	hear(r);
+	rogue_hear(r);
 	MUST(!rogue_say(r->from, &h, fds + 1, 3));
 	while (!atomic_load(&r->tx.ctl->attached))
 		usleep(100);
