@@ -7,6 +7,7 @@
 #include "hca/engine.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -16,14 +17,35 @@
 
 static struct vrb_hdev devices[VRB_DEVICES_MAX];
 static uint32_t n_known;
-static pthread_mutex_t scan_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Guards the table. Taken for moments only, also under an engine's lock. */
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct vrb_hdev *known(const struct vrb_netdev *n)
+static bool is_taken(const char *name)
 {
 	for (uint32_t i = 0; i < n_known; i++)
-		if (devices[i].ifindex == n->ifindex && !strcmp(devices[i].name, n->name))
+		if (!strcmp(devices[i].name, name))
+			return true;
+	return false;
+}
+
+/*
+ * An interface is told by its index and keeps its device and its name while the process lives,
+ * whatever comes and goes before it in the list. NULL: there have been more than VRB_DEVICES_MAX.
+ */
+static struct vrb_hdev *device_of(const struct vrb_netdev *n)
+{
+	struct vrb_hdev *d = &devices[n_known];
+
+	for (uint32_t i = 0; i < n_known; i++)
+		if (devices[i].ifindex == n->ifindex)
 			return &devices[i];
-	return n_known < VRB_DEVICES_MAX ? &devices[n_known++] : NULL;
+	if (n_known == VRB_DEVICES_MAX)
+		return NULL;
+	memcpy(d->name, n->name, sizeof(d->name));
+	for (uint32_t k = 0; is_taken(d->name); k++)
+		snprintf(d->name, sizeof(d->name), "verbena%u", k);
+	n_known++;
+	return d;
 }
 
 /* Others read a device without the lock: nothing is written but what has changed. */
@@ -32,7 +54,7 @@ static void refresh(struct vrb_hdev *dev, const struct vrb_netdev *n)
 	struct vrb_hdev new, *d = &new;
 
 	memset(d, 0, sizeof(*d));
-	memcpy(d->name, n->name, sizeof(d->name));
+	memcpy(d->name, dev->name, sizeof(d->name));
 	memcpy(d->ifname, n->ifname, sizeof(d->ifname));
 	d->index = (uint32_t)(dev - devices);
 	d->ifindex = n->ifindex;
@@ -56,12 +78,11 @@ int vrb_hca_devices(struct vrb_hdev **list)
 {
 	struct vrb_netdev found[VRB_DEVICES_MAX];
 	bool seen[VRB_DEVICES_MAX] = {false};
-	int n, i, out = 0;
+	int n = vrb_netdev_scan(found, VRB_DEVICES_MAX), i, out = 0;
 
-	pthread_mutex_lock(&scan_lock);
-	n = vrb_netdev_scan(found, VRB_DEVICES_MAX);
+	pthread_mutex_lock(&table_lock);
 	for (i = 0; i < n; i++) {
-		struct vrb_hdev *d = known(&found[i]);
+		struct vrb_hdev *d = device_of(&found[i]);
 
 		if (!d)
 			continue;
@@ -72,16 +93,16 @@ int vrb_hca_devices(struct vrb_hdev **list)
 	for (uint32_t k = 0; n >= 0 && k < n_known; k++)
 		if (!seen[k] && devices[k].present)
 			devices[k].present = false;
-	pthread_mutex_unlock(&scan_lock);
+	pthread_mutex_unlock(&table_lock);
 	return n < 0 ? n : out;
 }
 
 void vrb_devices_lock(bool lock)
 {
 	if (lock)
-		pthread_mutex_lock(&scan_lock);
+		pthread_mutex_lock(&table_lock);
 	else
-		pthread_mutex_unlock(&scan_lock);
+		pthread_mutex_unlock(&table_lock);
 }
 
 /* True when gid is an address of this host, whichever device has it. */
@@ -92,11 +113,11 @@ bool vrb_gid_is_local(const struct vrb_gid *gid)
 
 	if (!memcmp(gid->raw, v4_loopback, sizeof(v4_loopback)))
 		return true;
-	pthread_mutex_lock(&scan_lock);
+	pthread_mutex_lock(&table_lock);
 	for (uint32_t k = 0; k < n_known; k++)
 		for (uint32_t i = 0; devices[k].present && i < devices[k].n_gids; i++)
 			found |= !memcmp(&devices[k].gid[i].gid, gid, sizeof(*gid));
-	pthread_mutex_unlock(&scan_lock);
+	pthread_mutex_unlock(&table_lock);
 	return found;
 }
 

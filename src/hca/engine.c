@@ -53,21 +53,21 @@ static void before_fork(void)
 {
 	struct vrb_engine *e;
 
-	vrb_devices_lock(true);
 	pthread_mutex_lock(&life);
 	e = vrb_engine_current;
 	if (e)
 		vrb_engine_lock(e);
+	vrb_devices_lock(true);
 }
 
 static void after_fork_parent(void)
 {
 	struct vrb_engine *e = vrb_engine_current;
 
+	vrb_devices_lock(false);
 	if (e)
 		vrb_engine_unlock(e);
 	pthread_mutex_unlock(&life);
-	vrb_devices_lock(false);
 }
 
 static void close_fd(int *fd)
@@ -81,6 +81,7 @@ static void after_fork_child(void)
 {
 	struct vrb_engine *e = vrb_engine_current;
 
+	vrb_devices_lock(false);
 	vrb_engine_current = NULL;
 	if (e) {
 		e->foreign = true;
@@ -94,7 +95,6 @@ static void after_fork_child(void)
 		vrb_engine_unlock(e);
 	}
 	pthread_mutex_unlock(&life);
-	vrb_devices_lock(false);
 }
 
 static bool runs_on_one_cpu(void)

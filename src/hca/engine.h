@@ -85,9 +85,9 @@ struct vrb_engine {
 	uint32_t n_ctx; /* open contexts */
 	struct vrb_bell *bell;
 	int bell_mem_fd, bell_fd, listen_fd, epoll_fd, stats_fd;
-	int spare_fd;	   /* given up to turn a connection away when no other is left */
-	bool listen_muted; /* until the helper's next tick */
-	bool wire_busy;	   /* the helper goes on ticking; its own */
+	int spare_fd;	    /* given up to turn a connection away when no other is left */
+	vrb_ns muted_until; /* listen_fd is not watched until then; 0: it is */
+	bool wire_busy;	    /* the helper goes on ticking; its own */
 	uint32_t n_pending;
 	struct vrb_pending {
 		int fd;
@@ -197,7 +197,7 @@ void vrb_engine_forget(struct vrb_engine *e, struct vrb_hqp *q);
 /* meet.c, under the lock. */
 int vrb_meet_open(struct vrb_engine *e); /* claims a slot, listens */
 void vrb_meet_close(struct vrb_engine *e, bool in_child);
-void vrb_meet_tick(struct vrb_engine *e); /* by the helper */
+void vrb_meet_tick(struct vrb_engine *e, vrb_ns now); /* by the helper */
 
 /* peer.c, under the lock. */
 /* The channel to a slot, connecting when there is none; -ECONNREFUSED: nobody owns the slot. */

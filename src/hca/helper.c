@@ -78,7 +78,7 @@ static void run_timers(struct vrb_engine *e)
 	vrb_engine_lock(e);
 	vrb_poke(&e->now, now);
 	atomic_store_explicit(&e->helper_deep, false, memory_order_relaxed);
-	vrb_meet_tick(e);
+	vrb_meet_tick(e, now);
 	vrb_engine_flush_acks(e, now, false);
 	vrb_engine_ring_bells(e);
 	/* A whole turn: the answer that a timer waits for may lie in a ring. */
@@ -204,7 +204,7 @@ static void *helper_main(void *arg)
 		bool deep = look(e, &w);
 		int n;
 
-		deep = deep && !e->listen_muted && !e->wire_busy && go_deep(e);
+		deep = deep && !e->muted_until && !e->wire_busy && go_deep(e);
 		n = epoll_wait(e->epoll_fd, ev, EVENTS, sleep_time(e, deep));
 		w.rung = handle(e, ev, n);
 		run_timers(e);

@@ -23,6 +23,7 @@
 #define CONNECT_TRIES 50
 #define ACCEPTS	      64 /* connections taken at once */
 #define PENDING_NS    (2 * VRB_NS_PER_S)
+#define MUTED_NS      (20 * VRB_NS_PER_MS)
 
 static socklen_t slot_name(struct sockaddr_un *sa, uint32_t slot)
 {
@@ -260,14 +261,16 @@ void vrb_meet_on_listen(struct vrb_engine *e)
 	}
 	if (e->spare_fd >= 0)
 		return;
-	/* What cannot be taken must not wake the helper again and again: until the next tick. */
-	e->listen_muted = !vrb_meet_watch_for(e, EPOLL_CTL_MOD, VRB_EV_LISTEN, e->listen_fd, 0);
+	/* What cannot be taken must not wake the helper again and again. */
+	if (!vrb_meet_watch_for(e, EPOLL_CTL_MOD, VRB_EV_LISTEN, e->listen_fd, 0))
+		e->muted_until = now + MUTED_NS;
 }
 
-void vrb_meet_tick(struct vrb_engine *e)
+void vrb_meet_tick(struct vrb_engine *e, vrb_ns now)
 {
-	if (vrb_unlikely(e->listen_muted))
-		e->listen_muted = vrb_meet_rewatch(e, VRB_EV_LISTEN, e->listen_fd);
+	if (vrb_unlikely(e->muted_until) && now >= e->muted_until &&
+	    !vrb_meet_rewatch(e, VRB_EV_LISTEN, e->listen_fd))
+		e->muted_until = 0;
 }
 
 void vrb_meet_on_accepted(struct vrb_engine *e, int sock)

@@ -267,8 +267,13 @@ int vrb_shm_map(int fd, void *at, struct vrb_shm_map *m)
 		return -EPERM;
 	p = mmap(at, VRB_SHM_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), fd,
 		 0);
-	if (p == MAP_FAILED)
-		return -errno;
+	if (p == MAP_FAILED) {
+		int err = -errno;
+
+		if (at) /* what was there may be gone already, and others may still look */
+			vrb_shm_blank(m);
+		return err;
+	}
 	madvise(p, VRB_SHM_SIZE, MADV_DONTFORK);
 	madvise(p, 4096 + VRB_SHM_LINES * 64, MADV_POPULATE_WRITE);
 	if (at)
