@@ -182,11 +182,18 @@ static bool look(struct vrb_engine *e, struct watch *w)
 	return vrb_engine_arm(e, VRB_SLEEP_HELPER);
 }
 
-/* Announces a deep sleep. False: whoever was to wake us has stopped to care meanwhile. */
+/* Announces a deep sleep. False: whoever was to wake us has stopped to care meanwhile, or left
+ * something to do. */
 static bool go_deep(struct vrb_engine *e)
 {
-	/* pairs with the load in leave (event.c): it sees this and kicks, or we see it gone */
+	/* pairs with the loads in leave (event.c) and vrb_wire_drain (wire.c): they see this and
+	 * kick, or we see what they have left */
 	atomic_store_explicit(&e->helper_deep, true, memory_order_seq_cst);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (vrb_peek(&e->n_work)) {
+		atomic_store_explicit(&e->helper_deep, false, memory_order_relaxed);
+		return false;
+	}
 	if (atomic_load_explicit(&e->n_drivers, memory_order_seq_cst) ||
 	    atomic_load_explicit(&e->bell->sleepers, memory_order_seq_cst) & VRB_SLEEP_HELPER)
 		return true;

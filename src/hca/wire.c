@@ -446,6 +446,16 @@ uint32_t vrb_wire_drain(struct vrb_engine *e, vrb_ns now)
 	for (uint32_t i = 0; i < w->n; i++)
 		if (w->addr[i].warm)
 			n += drain_one(e, &w->addr[i], now);
+	/* epoll looks once more before it wakes anybody: a socket that a poll has emptied meanwhile
+	 * wakes no helper, and the answers now owed would wait for the next packet. */
+	if (n) {
+		/* pairs with the store in go_deep: it sees our n_work, or we see it asleep */
+		atomic_thread_fence(memory_order_seq_cst);
+		if (vrb_unlikely(atomic_load_explicit(&e->helper_deep, memory_order_relaxed))) {
+			atomic_store_explicit(&e->helper_deep, false, memory_order_relaxed);
+			vrb_helper_kick(e);
+		}
+	}
 	return n;
 }
 
@@ -527,6 +537,7 @@ void vrb_wire_on_event(struct vrb_engine *e, int fd)
 	uint32_t polls = atomic_load_explicit(&e->n_polls, memory_order_relaxed);
 	struct vrb_wire *w = e->wire;
 
+	atomic_store_explicit(&e->helper_deep, false, memory_order_relaxed);
 	for (uint32_t i = 0; w && i < w->n; i++)
 		if (w->addr[i].udp->rx_fd == fd)
 			warm(e, &w->addr[i]);
