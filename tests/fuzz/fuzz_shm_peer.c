@@ -82,9 +82,7 @@ static void join(void)
 	FZ_CHECK(!rogue_say(rogue.to, &h,
 			    (int[]){rogue.tx_fd, rogue.bell_mem, rogue.bell, rogue.export}, 4));
 	run_sockets();
-	rogue.from = accept(rogue.listen, NULL, NULL);
-	FZ_CHECK(rogue.from >= 0);
-	rogue_hear(&rogue);
+	rogue_accept(&rogue, engine()->slot);
 	FZ_CHECK(atomic_load(&rogue.tx.ctl->attached));
 }
 

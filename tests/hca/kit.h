@@ -94,8 +94,8 @@ int rogue_connect(uint32_t slot);
 int rogue_say(int sock, const struct vrb_meet_hello *h, const int *fds, unsigned n);
 struct vrb_meet_hello rogue_hello(const struct rogue *r);
 void rogue_make(struct rogue *r); /* the descriptors of a good hello */
-/* The victim's hello on the connection that it makes to our name. */
-void rogue_hear(struct rogue *r);
+/* Takes the connection that the victim makes to our name, and maps its ring. */
+void rogue_accept(struct rogue *r, uint32_t victim);
 /* The whole handshake as it should be: afterwards both rings are mapped. */
 void rogue_join(struct rogue *r, uint32_t victim);
 bool rogue_heard_end(int sock, int ms); /* the victim closed the connection */

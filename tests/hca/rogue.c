@@ -101,7 +101,8 @@ void rogue_make(struct rogue *r)
 	MUST(r->bell >= 0);
 }
 
-void rogue_hear(struct rogue *r)
+/* The hello on a connection that was made to our name: true when it is the victim's, and mapped. */
+static bool hear(struct rogue *r, uint32_t victim)
 {
 	struct vrb_meet_hello h;
 	union {
@@ -113,14 +114,29 @@ void rogue_hear(struct rogue *r)
 			   .msg_iovlen = 1,
 			   .msg_control = c.buf,
 			   .msg_controllen = sizeof(c.buf)};
+	bool ours;
 	int fd[4];
 
-	MUST(recvmsg(r->from, &m, MSG_CMSG_CLOEXEC) == sizeof(h));
-	MUST(CMSG_FIRSTHDR(&m) && CMSG_FIRSTHDR(&m)->cmsg_len == CMSG_LEN(sizeof(fd)));
+	if (recvmsg(r->from, &m, MSG_CMSG_CLOEXEC) != sizeof(h) || !CMSG_FIRSTHDR(&m) ||
+	    CMSG_FIRSTHDR(&m)->cmsg_len != CMSG_LEN(sizeof(fd)))
+		return false;
 	memcpy(fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fd));
-	MUST(!vrb_shm_map(fd[0], NULL, &r->rx));
+	ours = h.slot == victim && !vrb_shm_map(fd[0], NULL, &r->rx);
 	for (int i = 0; i < 4; i++)
 		close(fd[i]);
+	return ours;
+}
+
+void rogue_accept(struct rogue *r, uint32_t victim)
+{
+	/* Others of the user may connect as well: who sends to a group tries every slot. */
+	for (;;) {
+		r->from = accept4(r->listen, NULL, NULL, SOCK_CLOEXEC);
+		MUST(r->from >= 0);
+		if (hear(r, victim))
+			return;
+		close(r->from);
+	}
 }
 
 void rogue_join(struct rogue *r, uint32_t victim)
@@ -135,9 +151,7 @@ void rogue_join(struct rogue *r, uint32_t victim)
 	fds[3] = r->export;
 	r->to = rogue_connect(victim);
 	MUST(!rogue_say(r->to, &h, fds, 4));
-	r->from = accept4(r->listen, NULL, NULL, SOCK_CLOEXEC);
-	MUST(r->from >= 0);
-	rogue_hear(r);
+	rogue_accept(r, victim);
 	MUST(!rogue_say(r->from, &h, fds + 1, 3));
 	while (!atomic_load(&r->tx.ctl->attached))
 		usleep(100);
