@@ -99,7 +99,8 @@ int vrb_hcq_poll(struct vrb_hcq *cq, uint32_t n, struct vrb_wc *wc)
 		return -EIO;
 	count_poll(e);
 	if (vrb_cq_looks_empty(&cq->core) && !vrb_engine_has_work(e) &&
-	    (vrb_likely(!vrb_peek(&e->n_wire)) || !vrb_wire_poll(e))) {
+	    (vrb_likely(!atomic_load_explicit(&e->n_wire, memory_order_relaxed)) ||
+	     !vrb_wire_poll(e))) {
 		empty_poll(e);
 		return 0;
 	}
@@ -108,7 +109,8 @@ int vrb_hcq_poll(struct vrb_hcq *cq, uint32_t n, struct vrb_wc *wc)
 	got = vrb_cq_poll(&cq->core, n, wc);
 	if (!got) {
 		vrb_engine_flush_acks(e, vrb_peek(&e->now), true);
-		if (vrb_likely(!vrb_peek(&e->n_wire)) && vrb_engine_fast_drain(e))
+		if (vrb_likely(!atomic_load_explicit(&e->n_wire, memory_order_relaxed)) &&
+		    vrb_engine_fast_drain(e))
 			vrb_engine_ring_bells(e);
 		else
 			vrb_engine_turn(e, vrb_clock_now());

@@ -42,7 +42,7 @@ bool vrb_engine_arm(struct vrb_engine *e, uint32_t bit)
 /* Rings, lists or sockets may have something. */
 static bool worth_a_turn(struct vrb_engine *e)
 {
-	return vrb_engine_has_work(e) || vrb_peek(&e->n_wire);
+	return vrb_engine_has_work(e) || atomic_load_explicit(&e->n_wire, memory_order_relaxed);
 }
 
 /* Works until nothing has come for SPIN_NS or the application polls again. */
@@ -85,7 +85,8 @@ static void run_timers(struct vrb_engine *e)
 	if (now >= e->next_deadline)
 		vrb_engine_turn(e, now);
 	e->wire_busy = vrb_wire_tick(e, now);
-	if (vrb_peek(&e->n_work) || vrb_peek(&e->n_wire))
+	if (atomic_load_explicit(&e->n_work, memory_order_relaxed) ||
+	    atomic_load_explicit(&e->n_wire, memory_order_relaxed))
 		vrb_engine_turn(e, now);
 	vrb_engine_unlock(e);
 }

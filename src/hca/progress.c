@@ -66,7 +66,7 @@ uint32_t vrb_engine_turn(struct vrb_engine *e, vrb_ns now)
 	for (i = 0; i < atomic_load_explicit(&e->n_hot, memory_order_relaxed); i++)
 		n += vrb_engine_drain(e, atomic_load_explicit(&e->hot[i], memory_order_relaxed),
 				      now);
-	if (vrb_unlikely(vrb_peek(&e->n_wire)))
+	if (vrb_unlikely(atomic_load_explicit(&e->n_wire, memory_order_relaxed)))
 		n += vrb_wire_drain(e, now);
 	if (vrb_unlikely(e->n_stalled))
 		vrb_stall_use_credit(e);
