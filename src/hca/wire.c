@@ -17,7 +17,7 @@
 #define WINDOW_MIN	4u
 #define FIRST_THRESHOLD 64u
 #define COOLS_AFTER	VRB_NS_PER_S
-#define STEER_NS	(500 * VRB_NS_PER_MS)
+#define STEER_NS	(250 * VRB_NS_PER_MS)
 #define STEER_STEP_US	200u
 #define DRAIN_MAX	128u /* packets of one socket in one turn */
 /* BTH, RETH, immediate, ICRC, UDP: what a full packet needs besides payload and IP header */
@@ -94,8 +94,8 @@ static void warm(struct vrb_engine *e, struct vrb_wire_addr *a)
 	count_warm(e, e->wire);
 }
 
-/* Until the kernel knows which packets are ours; others of the user may have to answer for that.
- * What takes longer goes on with the helper's ticks. */
+/* Until the kernel knows which packets are ours; others of the user may have to answer for that,
+ * and one of them may be stopped. What takes longer goes on with the helper's ticks. */
 static void steer(struct vrb_engine *e, struct vrb_wire_addr *a)
 {
 	vrb_ns now = vrb_clock_now(), end = now + STEER_NS;
@@ -107,9 +107,10 @@ static void steer(struct vrb_engine *e, struct vrb_wire_addr *a)
 	}
 }
 
-/* The sockets of an address of dev. say: explain it when the port cannot be had. */
+/* The sockets of an address of dev. needed: by a connection; explain it when the port cannot be
+ * had, and wait for the kernel to know us. Else both are for later. */
 static int addr_get(struct vrb_engine *e, const struct vrb_hdev *dev, uint32_t index,
-		    struct vrb_wire_addr **out, bool say)
+		    struct vrb_wire_addr **out, bool needed)
 {
 	struct vrb_wire *w = wire_get(e);
 	const struct vrb_gid *gid = &dev->gid[index % VRB_GIDS_MAX].gid;
@@ -120,6 +121,8 @@ static int addr_get(struct vrb_engine *e, const struct vrb_hdev *dev, uint32_t i
 	if (!w)
 		return -ENOMEM;
 	if (a) {
+		if (needed)
+			steer(e, a);
 		*out = a;
 		return 0;
 	}
@@ -130,7 +133,7 @@ static int addr_get(struct vrb_engine *e, const struct vrb_hdev *dev, uint32_t i
 	*a = (struct vrb_wire_addr){0};
 	err = vrb_udp_open(gid, dev->ifindex, e->slot, &a->udp);
 	if (err)
-		return say ? refuse(VRB_V_LINK_PORT_TAKEN, 0, err) : err;
+		return needed ? refuse(VRB_V_LINK_PORT_TAKEN, 0, err) : err;
 	err = vrb_meet_watch_for(e, EPOLL_CTL_ADD, VRB_EV_WIRE, a->udp->rx_fd,
 				 EPOLLIN | EPOLLONESHOT);
 	if (err) {
@@ -139,7 +142,10 @@ static int addr_get(struct vrb_engine *e, const struct vrb_hdev *dev, uint32_t i
 	}
 	/* pairs with the acquire in vrb_wire_arm */
 	atomic_store_explicit(&w->n, n + 1, memory_order_release);
-	steer(e, a);
+	if (needed)
+		steer(e, a);
+	else
+		vrb_helper_kick(e);
 	*out = a;
 	return 0;
 }
