@@ -59,7 +59,7 @@ bool vrb_hqp_fast_post(struct vrb_hqp *q, struct vrb_swqe *w, bool hold)
 	uint64_t word;
 
 	if (vrb_unlikely(!p || !p->tx_open || q->on_active || q->direct_n ||
-			 !vrb_shm_line_room(&p->tx)))
+			 !vrb_shm_line_room(&p->tx, VRB_SHM_KEEP)))
 		return false;
 	if (w->len > VRB_SHM_BODY) {
 		at = vrb_shm_data_alloc(&p->tx, w->len, &end);

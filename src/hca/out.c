@@ -97,7 +97,7 @@ void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
 
 		if (c->type == VRB_QPT_UD)
 			p = ud_peer(e, c, &multicast);
-		room = vrb_stall_room(e, q, &(struct vrb_room_ask){p, c->mtu, now});
+		room = vrb_stall_room(e, q, &(struct vrb_room_ask){p, c->mtu, now, false});
 		if (vrb_unlikely(room == VRB_ROOM_STALLED)) {
 			vrb_qp_on_stall(c, now);
 			goto out;
@@ -137,7 +137,7 @@ out:
 void vrb_engine_respond(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now, bool plain)
 {
 	struct vrb_qp *c = &q->core;
-	struct vrb_room_ask ask = {.now = now};
+	struct vrb_room_ask ask = {.now = now, .answer = true};
 	uint32_t bytes = 0, n;
 	enum vrb_room room;
 

@@ -68,8 +68,11 @@ uint32_t vrb_engine_turn(struct vrb_engine *e, vrb_ns now)
 				      now);
 	if (vrb_unlikely(atomic_load_explicit(&e->n_wire, memory_order_relaxed)))
 		n += vrb_wire_drain(e, now);
-	if (vrb_unlikely(e->n_stalled))
+	if (vrb_unlikely(e->n_stalled)) {
 		vrb_stall_use_credit(e);
+		/* answers first: requests would take the room away again */
+		vrb_engine_flush_acks(e, now, true);
+	}
 	for (l = e->active.next; l != &e->active; l = next) {
 		next = l->next;
 		vrb_engine_pump(e, vrb_list_entry(l, struct vrb_hqp, core.active_node), now);

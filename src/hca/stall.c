@@ -24,18 +24,35 @@ static bool is_stuck(struct vrb_engine *e, struct vrb_peer *p, vrb_ns now)
 	return false;
 }
 
+/* Two processes that fill each other's rings with requests must still hear each other's answers. */
+static uint32_t need(const struct vrb_room_ask *a)
+{
+	return a->answer ? a->len : a->len + VRB_SHM_FRAME_MAX;
+}
+
+static bool has_room(struct vrb_peer *p, const struct vrb_room_ask *a)
+{
+	return vrb_shm_line_room(&p->tx, a->answer ? 0 : VRB_SHM_KEEP) &&
+	       vrb_shm_room(&p->tx, need(a));
+}
+
 enum vrb_room vrb_stall_room(struct vrb_engine *e, struct vrb_hqp *q, const struct vrb_room_ask *a)
 {
 	struct vrb_peer *p = a->peer;
 
 	if (!p || !p->tx_open)
 		return VRB_ROOM_NOBODY;
-	if (vrb_likely(vrb_shm_room(&p->tx, a->len)) || vrb_shm_want_credit(&p->tx, a->len))
+	if (vrb_likely(has_room(p, a)))
+		return VRB_ROOM;
+	(void)vrb_shm_want_credit(&p->tx, need(a));
+	if (has_room(p, a))
 		return VRB_ROOM;
 	if (is_stuck(e, p, a->now) && q->core.type != VRB_QPT_RC)
 		return VRB_ROOM_NOBODY;
 	vrb_work_drop_active(q);
-	vrb_work_drop_acks(q);
+	/* A request that has to wait holds no answer back. */
+	if (a->answer)
+		vrb_work_drop_acks(q);
 	if (vrb_list_empty(&q->stall_node)) {
 		vrb_list_add_tail(&p->stalled, &q->stall_node);
 		/* pairs with the acquire in vrb_stall_has_credit: the page is mapped, for good */
@@ -100,6 +117,8 @@ bool vrb_stall_has_credit(struct vrb_engine *e)
 
 void vrb_stall_use_credit(struct vrb_engine *e)
 {
+	const struct vrb_room_ask ask = {.len = VRB_SHM_FRAME_MAX};
+
 	for (uint32_t i = 1; i <= VRB_SLOTS; i++) {
 		struct vrb_peer *p = e->peer[i];
 
@@ -107,8 +126,8 @@ void vrb_stall_use_credit(struct vrb_engine *e)
 			continue;
 		if (vrb_list_empty(&p->stalled))
 			atomic_store_explicit(&e->wish[i], NULL, memory_order_relaxed);
-		else if (vrb_shm_room(&p->tx, VRB_SHM_FRAME_MAX) ||
-			 vrb_shm_want_credit(&p->tx, VRB_SHM_FRAME_MAX))
+		else if (has_room(p, &ask) ||
+			 (vrb_shm_want_credit(&p->tx, need(&ask)) && has_room(p, &ask)))
 			vrb_engine_unstall_peer(e, p);
 	}
 }

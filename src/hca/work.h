@@ -19,6 +19,7 @@ struct vrb_room_ask {
 	struct vrb_peer *peer; /* NULL: the packet has no destination */
 	uint32_t len;	       /* payload at most */
 	vrb_ns now;
+	bool answer; /* may use what requests leave free */
 };
 /* NOBODY: make the packet, but nobody takes it. STALLED: q waits on the peer's stalled list. */
 enum vrb_room { VRB_ROOM, VRB_ROOM_NOBODY, VRB_ROOM_STALLED };

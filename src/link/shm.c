@@ -43,7 +43,8 @@ bool vrb_shm_room(struct vrb_shm_tx *tx, uint32_t len)
 {
 	uint32_t end;
 
-	return vrb_shm_line_room(tx) && (len == 0 || vrb_shm_data_alloc(tx, len, &end) != NO_SPACE);
+	return vrb_shm_line_room(tx, 0) &&
+	       (len == 0 || vrb_shm_data_alloc(tx, len, &end) != NO_SPACE);
 }
 
 /* A cursor over the body of a line. */

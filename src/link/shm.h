@@ -29,10 +29,13 @@
 #include "base/peek.h"
 #include "wire/pkt.h"
 
-#define VRB_SHM_LINES	  256u
-#define VRB_SHM_DATA	  (1u << 20)
-#define VRB_SHM_SIZE	  (4096u + VRB_SHM_LINES * 64u + VRB_SHM_DATA)
-#define VRB_SHM_BODY	  52u	 /* bytes of a line behind word and ack */
+#define VRB_SHM_LINES 256u
+#define VRB_SHM_DATA  (1u << 20)
+#define VRB_SHM_SIZE  (4096u + VRB_SHM_LINES * 64u + VRB_SHM_DATA)
+#define VRB_SHM_BODY  52u /* bytes of a line behind word and ack */
+/* What requests leave free, so that answers always find room: lines, and a frame's worth of data.
+ */
+#define VRB_SHM_KEEP	  8u
 #define VRB_SHM_FRAME_MAX 16384u /* payload of one frame: the path MTU of this link */
 
 enum { /* flags of the word */
@@ -133,15 +136,17 @@ static inline bool vrb_shm_peek(const struct vrb_shm_rx *rx)
 	return (uint8_t)w == vrb_shm_lap(tail);
 }
 
-/* Room for a frame and one notice (VRB_SHM_OP_DIRECT) before it, looking at the receiver's progress
- * only when the last view says full. */
-static inline bool vrb_shm_line_room(struct vrb_shm_tx *tx)
+/*
+ * Room for a frame and one notice (VRB_SHM_OP_DIRECT) before it, with `keep` lines left over;
+ * looking at the receiver's progress only when the last view says full.
+ */
+static inline bool vrb_shm_line_room(struct vrb_shm_tx *tx, uint32_t keep)
 {
-	if (vrb_likely(tx->head - tx->used < VRB_SHM_LINES - 1))
+	if (vrb_likely(tx->head - tx->used < VRB_SHM_LINES - 1 - keep))
 		return true;
 	/* pairs with the release in vrb_shm_publish */
 	tx->used = atomic_load_explicit(&tx->m.ctl->lines_used, memory_order_acquire);
-	return tx->head - tx->used < VRB_SHM_LINES - 1;
+	return tx->head - tx->used < VRB_SHM_LINES - 1 - keep;
 }
 
 /*
