@@ -50,6 +50,9 @@ static void set_receive(const struct vrb_udp *u, int fd)
 	} else {
 		(void)set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
 		(void)set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
+		/* RoCEv2 A17.3: the checksum may be 0 here too (the kernel's soft-RoCE sends it
+		 * so); a socket drops that unless it is told. */
+		(void)set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
 	}
 }
 
