@@ -126,7 +126,8 @@ class Guest:
         path = os.path.join(self.folder, f"agent{self.number}")
         if os.path.exists(path):
             os.unlink(path)
-        with open(os.path.join(self.folder, f"qemu{self.number}.log"), "w", encoding="utf-8") as log:
+        said = os.path.join(self.folder, f"qemu{self.number}.log")
+        with open(said, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(self.qemu(accel, path), stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log)
         deadline = time.monotonic() + seconds
@@ -264,15 +265,15 @@ class Guest:
         ip("link", "set", f"tap{self.number}", "mtu", str(mtu))
 
     def set_impairment(self, loss=0, netem=None):
-        """loss: of 1000 RoCEv2 packets, on the way in and on the way out alike. netem: words for tc,
-        applied to RoCEv2 packets that leave."""
+        """loss: of 1000 RoCEv2 packets, on the way in and on the way out alike. netem: words for
+        tc, applied to RoCEv2 packets that leave."""
         self.sh("nft flush ruleset; tc qdisc del dev eth0 root 2>/dev/null; true")
         if loss:
             # Not so on the way out: there the sender would be told, which no network does.
             self.sh("nft add table inet t && "
-                    "nft add chain inet t input '{ type filter hook input priority 0; }' && nft add "
-                    f"rule inet t input udp dport 4791 numgen random mod 1000 '<' {loss} counter "
-                    "drop")
+                    "nft add chain inet t input '{ type filter hook input priority 0; }' && "
+                    f"nft add rule inet t input udp dport 4791 numgen random mod 1000 '<' {loss} "
+                    "counter drop")
             netem = f"loss {loss / 10:g}%"
         if netem:
             self.sh("tc qdisc add dev eth0 root handle 1: prio && "

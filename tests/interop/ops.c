@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ops [-1] serve PORT | drive HOST PORT [rc|rc-lossy|uc|ud|all]   with -d DEVICE -g GID-INDEX -m
- * PATH-MTU -t TIMEOUT-CODE. See ops.h.
+ * ops [-1] serve PORT | drive HOST PORT [rc|rc-lossy|uc|ud|all] | gids   with -d DEVICE -g
+ * GID-INDEX -m PATH-MTU -t TIMEOUT-CODE. See ops.h.
  */
 #include "ops.h"
 
@@ -43,6 +43,28 @@ static struct ibv_context *open_device(const char *want)
 		exit(77);
 	}
 	return ctx;
+}
+
+/* "DEVICE INDEX GID" of everything there is. */
+static int print_gids(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	union ibv_gid gid, none = {{0}};
+	char text[64];
+
+	for (int i = 0; list && list[i]; i++) {
+		struct ibv_context *ctx = ibv_open_device(list[i]);
+
+		for (int k = 0; ctx && k < 16; k++) {
+			if (ibv_query_gid(ctx, 1, k, &gid) || !memcmp(&gid, &none, sizeof(gid)))
+				continue;
+			ops_gid_print(&gid, text);
+			printf("%s %d %s\n", ibv_get_device_name(list[i]), k, text);
+		}
+		if (ctx)
+			ibv_close_device(ctx);
+	}
+	return 0;
 }
 
 void ops_open(struct ops *o)
@@ -265,8 +287,10 @@ int main(int argc, char **argv)
 	if (argc - optind >= 3 && !strcmp(argv[optind], "drive"))
 		return ops_drive(&o, argv[optind + 1], atoi(argv[optind + 2]),
 				 argc - optind > 3 ? argv[optind + 3] : "all");
+	if (argc - optind >= 1 && !strcmp(argv[optind], "gids"))
+		return print_gids();
 	fprintf(stderr,
 		"usage: ops [-d DEVICE] [-g GID-INDEX] [-m MTU] [-t TIMEOUT] [-1] serve PORT | "
-		"drive HOST PORT [rc|rc-lossy|uc|ud|all]\n");
+		"drive HOST PORT [rc|rc-lossy|uc|ud|all] | gids\n");
 	return 2;
 }

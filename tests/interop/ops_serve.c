@@ -12,8 +12,11 @@
  *   crc OFFSET LENGTH            of the region        crc CRC
  *   get OFFSET | put OFFSET V    64 bits              value V
  *   mw N OFFSET LENGTH           a bound window       mw RKEY
+ *   send N LENGTH                post a SEND          ok
+ *   sent MS                      next completion      sent STATUS, or "none"
  *   state N                                           state QP-STATE RECEIVES-TAKEN
  *   end N                        destroy              ok
+ *   pid                          of this connection   pid PID
  *
  * IMM is as the application sees it; of UD the CRC leaves out the GRH. A driver that goes away ends
  * its process.
@@ -23,6 +26,7 @@
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -165,6 +169,37 @@ static void order_mw(struct ops *o, const char *args, FILE *out)
 		fprintf(out, "mw %u\n", wr.bind_mw.rkey);
 }
 
+static void order_send(struct ops *o, const char *args, FILE *out)
+{
+	struct ops_qp *q = find_qp(o, args);
+	struct ibv_sge sge = {(uintptr_t)o->buf, 0, o->mr->lkey};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	unsigned int n;
+	int err;
+
+	if (!q || !q->qp || sscanf(args, "%u %u", &n, &sge.length) != 2 || sge.length > OPS_HALF) {
+		fprintf(out, "error arguments\n");
+		return;
+	}
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	wr.wr.ud.ah = q->ah;
+	wr.wr.ud.remote_qpn = q->remote_qpn;
+	wr.wr.ud.remote_qkey = OPS_QKEY;
+	err = ibv_post_send(q->qp, &wr, &bad);
+	fprintf(out, err ? "error post_send %s\n" : "ok\n", strerror(err));
+}
+
+static void order_sent(struct ops *o, const char *args, FILE *out)
+{
+	struct ibv_wc wc;
+
+	if (ops_wc(o->send_cq, &wc, atoi(args)))
+		fprintf(out, "sent %d\n", wc.status);
+	else
+		fprintf(out, "none\n");
+}
+
 static void order_state(struct ops_qp *q, FILE *out)
 {
 	struct ibv_qp_attr a = {0};
@@ -190,6 +225,12 @@ static void obey(struct ops *o, char *line, FILE *out)
 		order_recv(o, args, out);
 	else if (!strcmp(order, "wc"))
 		order_wc(o, args, out);
+	else if (!strcmp(order, "pid"))
+		fprintf(out, "pid %d\n", (int)getpid());
+	else if (!strcmp(order, "send"))
+		order_send(o, args, out);
+	else if (!strcmp(order, "sent"))
+		order_sent(o, args, out);
 	else if (!strcmp(order, "mw"))
 		order_mw(o, args, out);
 	else if (!strcmp(order, "crc") || !strcmp(order, "fill") || !strcmp(order, "get") ||
@@ -231,7 +272,8 @@ int ops_serve(struct ops *o, int port, bool once)
 	MUST(s >= 0 && !bind(s, (struct sockaddr *)&a, sizeof(a)) && !listen(s, 16));
 	printf("ops: listening on %d\n", port);
 	for (;;) {
-		int fd = accept(s, NULL, NULL);
+		struct pollfd waiting = {.fd = s, .events = POLLIN};
+		int fd = poll(&waiting, 1, 200) == 1 ? accept(s, NULL, NULL) : -1;
 		pid_t pid = fd < 0 ? -1 : fork();
 
 		if (!pid) {
@@ -240,7 +282,7 @@ int ops_serve(struct ops *o, int port, bool once)
 		}
 		if (fd >= 0)
 			close(fd);
-		while (pid > 0 && waitpid(-1, &status, once ? 0 : WNOHANG) > 0) {
+		while (waitpid(-1, &status, once && pid > 0 ? 0 : WNOHANG) > 0) {
 			if (status)
 				printf("ops: a server process ended with status 0x%x\n", status);
 			if (once)
