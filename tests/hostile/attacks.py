@@ -2,9 +2,9 @@
 """What is thrown at the victim, as data: packets, and what must come of them.
 
 An attack's `make` gets a Pair and returns a list of (body, how) for Forger.send. Harmless ones must
-leave everything as it was; `counters` are the verdicts of which together `n` must be counted (n None:
-as many as packets). Deadly ones are requests that the connected peer itself must not make: one NAK
-with this syndrome, the queue pair in ERR, memory untouched.
+leave everything as it was; `counters` are the verdicts of which together `n` must be counted
+(n None: as many as packets). Deadly ones are requests that the connected peer itself must not make:
+one NAK with this syndrome, the queue pair in ERR, memory untouched.
 """
 import random
 
@@ -152,7 +152,8 @@ def forged_acks(pair):
     bodies = []
     for away in (-0x7fffff, -1, 0, 1, 0x7fffff):
         bodies += [transport(op("ACK"), pair.remote, pair.remote_psn + away, syndrome=s)
-                   for s in (0x00, 0x1f, 0x20, 0x3f, 0x60, 0x61, 0x62, 0x63, 0x64, 0x40, 0x80, 0xff)]
+                   for s in (0x00, 0x1f, 0x20, 0x3f, 0x60, 0x61, 0x62, 0x63, 0x64, 0x40, 0x80,
+                             0xff)]
     return plain(bodies)
 
 
