@@ -227,7 +227,8 @@ bool vrb_direct_write(struct vrb_hqp *q, struct vrb_swqe *w)
 	atomic_thread_fence(memory_order_seq_cst);
 	dst = atomic_load_explicit(&t->ok, memory_order_acquire) ? target(p->export, t, w) : 0;
 	if (dst)
-		done = pwrite(p->mem_fd, src, w->len, (off_t)dst) == (ssize_t)w->len;
+		done = syscall(SYS_pwrite64, p->mem_fd, src, (size_t)w->len, (off_t)dst) ==
+		       (long)w->len;
 	atomic_fetch_add_explicit(seq, 1, memory_order_release);
 	if (done)
 		complete(q, w);

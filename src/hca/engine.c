@@ -187,8 +187,8 @@ static int create(struct vrb_engine **out)
 
 int vrb_engine_get(struct vrb_engine **out)
 {
+	int err = 0, old = vrb_cancel_off();
 	struct vrb_engine *e;
-	int err = 0;
 
 	pthread_mutex_lock(&life);
 	if (!atfork_done) {
@@ -204,15 +204,19 @@ int vrb_engine_get(struct vrb_engine **out)
 		*out = e;
 	}
 	pthread_mutex_unlock(&life);
+	vrb_cancel_restore(old);
 	return err;
 }
 
 void vrb_engine_put(struct vrb_engine *e)
 {
+	int old = vrb_cancel_off();
+
 	pthread_mutex_lock(&life);
 	if (--e->n_ctx == 0 && !e->foreign) {
 		vrb_engine_current = NULL;
 		destroy(e);
 	}
 	pthread_mutex_unlock(&life);
+	vrb_cancel_restore(old);
 }

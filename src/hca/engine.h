@@ -14,6 +14,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/meet.h"
 #include "base/checks.h"
@@ -150,6 +152,30 @@ static inline bool vrb_engine_trylock(struct vrb_engine *e)
 static inline void vrb_engine_unlock(struct vrb_engine *e)
 {
 	atomic_store_explicit(&e->lock, 0, memory_order_release);
+}
+
+/*
+ * A thread must not be cancelled (pthread_cancel) while it holds the engine's lock, so no call that
+ * POSIX makes a cancellation point is made with the lock held: either between these two, or as a
+ * bare system call.
+ */
+static inline int vrb_cancel_off(void)
+{
+	int old;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	return old;
+}
+
+static inline void vrb_cancel_restore(int old)
+{
+	pthread_setcancelstate(old, NULL);
+}
+
+/* Adds to an eventfd; false when that would block. */
+static inline bool vrb_event_fd_add(int fd, uint64_t n)
+{
+	return syscall(SYS_write, fd, &n, sizeof(n)) == sizeof(n);
 }
 
 /* clock.c: the only clock of the software HCA */

@@ -50,7 +50,12 @@ int vrb_hchan_create(struct vrb_hctx *ctx, struct vrb_hchan **out)
 
 int vrb_hchan_destroy(struct vrb_hchan *c)
 {
-	if (c->refs)
+	uint32_t refs;
+
+	vrb_engine_lock(c->ctx->e);
+	refs = c->refs;
+	vrb_engine_unlock(c->ctx->e);
+	if (refs)
 		return -EBUSY;
 	close(c->fd);
 	free(c);
@@ -81,8 +86,6 @@ void vrb_event_wake_drivers(struct vrb_engine *e)
 void vrb_event_completion(struct vrb_hcq *cq)
 {
 	struct vrb_hchan *c = cq->chan;
-	uint64_t one = 1;
-
 	if (!c)
 		return;
 	if (cq->n_events++ == 0)
@@ -90,22 +93,21 @@ void vrb_event_completion(struct vrb_hcq *cq)
 	atomic_fetch_add_explicit(&c->n_events, 1, memory_order_seq_cst);
 	if (c->n_waiters) {
 		vrb_event_wake_drivers(c->ctx->e);
-	} else if (write(c->fd, &one, sizeof(one)) == sizeof(one)) {
+	} else if (vrb_event_fd_add(c->fd, 1)) {
 		c->n_written++;
 	}
 }
 
-/* Removes n events from the descriptor's count without ever blocking. */
-static void unwrite(struct vrb_hchan *c, uint32_t n)
+/* Removes n events from a descriptor's count without ever blocking. */
+static void unwrite(int fd, uint32_t n)
 {
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	int old = vrb_cancel_off();
 	uint64_t v;
 
-	while (n--) {
-		struct pollfd p = {.fd = c->fd, .events = POLLIN};
-
-		if (poll(&p, 1, 0) == 1)
-			(void)!read(c->fd, &v, sizeof(v));
-	}
+	while (n-- && poll(&p, 1, 0) == 1)
+		(void)!read(fd, &v, sizeof(v));
+	vrb_cancel_restore(old);
 }
 
 static struct vrb_hcq *pop(struct vrb_hchan *c, bool *written)
@@ -139,7 +141,7 @@ void vrb_event_purge_cq(struct vrb_hcq *cq)
 	w = atomic_load_explicit(&c->n_events, memory_order_relaxed);
 	w = c->n_written > w ? c->n_written - w : 0;
 	c->n_written -= w;
-	unwrite(c, w);
+	unwrite(c->fd, w);
 }
 
 static bool spin_for_work(struct vrb_engine *e, struct vrb_hchan *c)
@@ -166,7 +168,7 @@ static void tell_pollers(struct vrb_hchan *c)
 {
 	uint64_t n = atomic_load_explicit(&c->n_events, memory_order_relaxed) - c->n_written;
 
-	if (!c->n_waiters && n && write(c->fd, &n, sizeof(n)) == sizeof(n))
+	if (!c->n_waiters && n && vrb_event_fd_add(c->fd, n))
 		c->n_written += (uint32_t)n;
 }
 
@@ -299,7 +301,6 @@ int vrb_hchan_get(struct vrb_hchan *c, void **user)
 void vrb_event_async(struct vrb_hctx *ctx, const struct vrb_hasync *ev)
 {
 	uint32_t n = ctx->async_tail - ctx->async_head;
-	uint64_t one = 1;
 
 	if (n == ctx->async_cap) {
 		uint32_t cap = ctx->async_cap ? ctx->async_cap * 2 : 16, i;
@@ -316,20 +317,18 @@ void vrb_event_async(struct vrb_hctx *ctx, const struct vrb_hasync *ev)
 		ctx->async_tail = n;
 	}
 	ctx->async[ctx->async_tail++ & (ctx->async_cap - 1)] = *ev;
-	(void)!write(ctx->async_fd, &one, sizeof(one));
+	(void)vrb_event_fd_add(ctx->async_fd, 1);
 }
 
 void vrb_event_purge_async(struct vrb_hctx *ctx, const void *user)
 {
 	uint32_t from, to = ctx->async_head, mask = ctx->async_cap - 1;
-	struct pollfd p = {.fd = ctx->async_fd, .events = POLLIN};
-	uint64_t v;
 
 	for (from = ctx->async_head; from != ctx->async_tail; from++) {
 		if (ctx->async[from & mask].user != user)
 			ctx->async[to++ & mask] = ctx->async[from & mask];
-		else if (poll(&p, 1, 0) == 1)
-			(void)!read(ctx->async_fd, &v, sizeof(v));
+		else
+			unwrite(ctx->async_fd, 1);
 	}
 	ctx->async_tail = to;
 }

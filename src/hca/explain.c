@@ -87,5 +87,5 @@ void vrb_hca_refuse(const struct vrb_report *r)
 	if (n > (int)sizeof(line) - 1)
 		n = (int)sizeof(line) - 1;
 	/* One write, so that the lines of several processes do not mix. */
-	(void)!write(STDERR_FILENO, line, (size_t)n);
+	(void)syscall(SYS_write, STDERR_FILENO, line, (size_t)n);
 }

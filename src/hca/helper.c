@@ -19,10 +19,8 @@
 
 void vrb_helper_kick(struct vrb_engine *e)
 {
-	uint64_t one = 1;
-
 	atomic_store_explicit(&e->helper_wakes_at, 0, memory_order_relaxed);
-	(void)!write(e->bell_fd, &one, sizeof(one));
+	(void)vrb_event_fd_add(e->bell_fd, 1);
 }
 
 bool vrb_engine_arm(struct vrb_engine *e, uint32_t bit)

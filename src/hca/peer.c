@@ -146,19 +146,21 @@ static bool take_welcome(struct vrb_peer *p, struct vrb_meet_msg *m)
 static void read_welcome(struct vrb_peer *p)
 {
 	struct vrb_meet_msg m;
+	int old;
 
 	if (!atomic_load_explicit(&p->tx.m.ctl->attached, memory_order_seq_cst) || p->tx_sock < 0)
 		return;
-	if (vrb_meet_recv(p->tx_sock, &m) != VRB_MEET_MSG)
-		return;
-	if (!take_welcome(p, &m))
-		vrb_peer_cut(p);
-	vrb_meet_drop(&m);
+	old = vrb_cancel_off();
+	if (vrb_meet_recv(p->tx_sock, &m) == VRB_MEET_MSG) {
+		if (!take_welcome(p, &m))
+			vrb_peer_cut(p);
+		vrb_meet_drop(&m);
+	}
+	vrb_cancel_restore(old);
 }
 
 void vrb_peer_wake(struct vrb_peer *p)
 {
-	uint64_t one = 1;
 	uint32_t s;
 
 	if (vrb_unlikely(!p->bell))
@@ -174,7 +176,7 @@ void vrb_peer_wake(struct vrb_peer *p)
 	}
 	/* A bit may outlive its sleeper, so one wake-up does not stand for the other. */
 	if (s & VRB_SLEEP_HELPER)
-		(void)!write(p->bell_fd, &one, sizeof(one));
+		(void)vrb_event_fd_add(p->bell_fd, 1);
 }
 
 /* ---- opening */
@@ -233,29 +235,37 @@ static int announce(struct vrb_engine *e, struct vrb_peer *p, int sock)
 	return 0;
 }
 
+static int open_channel(struct vrb_engine *e, struct vrb_peer *p)
+{
+	int sock, err;
+
+	if (p->self)
+		return open_self(e, p);
+	sock = vrb_meet_connect(p->slot);
+	if (sock < 0)
+		return sock;
+	err = announce(e, p, sock);
+	if (err)
+		vrb_meet_unwatch(e, &sock);
+	return err;
+}
+
 int vrb_peer_get(struct vrb_engine *e, uint32_t slot, struct vrb_peer **out)
 {
 	struct vrb_peer *p;
-	int sock, err;
+	int err, old;
 
 	if (slot == 0 || slot > VRB_SLOTS)
 		return -ECONNREFUSED;
 	p = peer_of_slot(e, slot);
 	if (!p)
 		return -ENOMEM;
-	if (!p->tx_open && p->self) {
-		err = open_self(e, p);
+	if (!p->tx_open) {
+		old = vrb_cancel_off();
+		err = open_channel(e, p);
+		vrb_cancel_restore(old);
 		if (err)
 			return err;
-	} else if (!p->tx_open) {
-		sock = vrb_meet_connect(slot);
-		if (sock < 0)
-			return sock;
-		err = announce(e, p, sock);
-		if (err) {
-			vrb_meet_unwatch(e, &sock);
-			return err;
-		}
 	}
 	*out = p;
 	return 0;
@@ -474,6 +484,8 @@ static bool take_ring(struct vrb_engine *e, struct vrb_peer *p, int sock, struct
 	hot_add(e, p);
 	/* pairs with the load in read_welcome: who sees it finds the welcome in its socket */
 	atomic_store_explicit(&p->rx.m.ctl->attached, 1, memory_order_seq_cst);
+	/* Whoever looks at the ring next finds what was pushed before that load. */
+	atomic_thread_fence(memory_order_seq_cst);
 	return true;
 }
 

@@ -230,10 +230,11 @@ int vrb_hqp_modify(struct vrb_hqp *q, const struct vrb_qp_attr *attr, uint32_t m
 	struct vrb_engine *e = q->e;
 	bool ud = q->core.type == VRB_QPT_UD;
 	bool connect = !ud && (mask & VRB_QPA_AV);
-	int err = 0;
+	int err = 0, old;
 
 	if (e->foreign)
 		return -EIO;
+	old = vrb_cancel_off();
 	vrb_engine_lock(e);
 	vrb_poke(&e->now, vrb_clock_now());
 	if (connect)
@@ -248,6 +249,7 @@ int vrb_hqp_modify(struct vrb_hqp *q, const struct vrb_qp_attr *attr, uint32_t m
 		after_modify(q, q->core.state);
 	}
 	vrb_engine_unlock(e);
+	vrb_cancel_restore(old);
 	return err;
 }
 
@@ -327,13 +329,14 @@ int vrb_hah_create(struct vrb_hpd *pd, struct vrb_av *av)
 {
 	struct vrb_engine *e = pd->ctx->e;
 	bool group = av->dgid.raw[0] == 0xff || vrb_grh_is_v4_group(&av->dgid);
-	int err = 0;
+	int err = 0, old;
 
 	if (e->foreign)
 		return -EIO;
 	av->pd = pd->id;
 	av->dev = NULL;
 	av->route = VRB_ROUTE_LOCAL;
+	old = vrb_cancel_off();
 	vrb_engine_lock(e);
 	if (group)
 		vrb_peer_all(e);
@@ -342,7 +345,23 @@ int vrb_hah_create(struct vrb_hpd *pd, struct vrb_av *av)
 	if (!err)
 		pd->refs++;
 	vrb_engine_unlock(e);
+	vrb_cancel_restore(old);
 	return err;
+}
+
+/* What still waits to be sent by this handle fails, and does not look at it any more. */
+static void forget_av(struct vrb_hctx *ctx, const struct vrb_av *av)
+{
+	for (struct vrb_list *n = ctx->qps.next; n != &ctx->qps; n = n->next) {
+		struct vrb_qp *c = &vrb_list_entry(n, struct vrb_hqp, ctx_node)->core;
+
+		for (uint32_t i = c->sq_send; c->type == VRB_QPT_UD && i != c->sq.tail; i++) {
+			struct vrb_swqe *w = vrb_wq_entry(&c->sq, i);
+
+			if (w->ud.av == av)
+				w->ud.av = NULL;
+		}
+	}
 }
 
 void vrb_hah_destroy(struct vrb_hpd *pd, struct vrb_av *av)
@@ -354,6 +373,7 @@ void vrb_hah_destroy(struct vrb_hpd *pd, struct vrb_av *av)
 	vrb_engine_lock(e);
 	if (av->route == VRB_ROUTE_WIRE)
 		vrb_wire_put_ah(e, av);
+	forget_av(pd->ctx, av);
 	pd->refs--;
 	vrb_engine_unlock(e);
 }

@@ -317,11 +317,14 @@ void vrb_wire_flush(struct vrb_engine *e)
 {
 	struct vrb_wire *w = e->wire;
 	struct vrb_udp *u;
+	int old;
 
 	if (vrb_likely(!w || !w->batch.n))
 		return;
 	u = w->batch.udp;
+	old = vrb_cancel_off();
 	vrb_udp_flush(&w->batch);
+	vrb_cancel_restore(old);
 	if (vrb_unlikely(u->send_errno))
 		say_failures(w);
 }
@@ -417,6 +420,15 @@ void vrb_wire_carried(struct vrb_engine *e, const uint8_t *bytes, uint32_t len)
 		dispatch(e, a, &p, false);
 }
 
+static bool fill(struct vrb_udp *u)
+{
+	int old = vrb_cancel_off();
+	bool some = vrb_udp_fill(u);
+
+	vrb_cancel_restore(old);
+	return some;
+}
+
 static uint32_t drain_one(struct vrb_engine *e, struct vrb_wire_addr *a, vrb_ns now)
 {
 	struct vrb_udp_packet p;
@@ -429,7 +441,7 @@ static uint32_t drain_one(struct vrb_engine *e, struct vrb_wire_addr *a, vrb_ns 
 
 		if (r == 0 && !filled) {
 			filled = true;
-			if (vrb_udp_fill(a->udp))
+			if (fill(a->udp))
 				r = vrb_udp_next(a->udp, &p, &why);
 		}
 		if (r == 0)

@@ -513,6 +513,29 @@ static int takes_nothing(struct rogue *r, int sock)
 	return (int)get_u32(sock);
 }
 
+/* Datagrams that wait for room when their address handle is destroyed. */
+static void want_fail_without_handle(struct scene *s, struct vrb_hqp *ud)
+{
+	struct vrb_av *av = malloc(sizeof(*av));
+	struct vrb_wc wc;
+
+	*av = (struct vrb_av){.hop_limit = 64};
+	memcpy(av->dgid.raw + 10, "\xff\xff\x7f\0\0\1", 6);
+	MUST(!vrb_hah_create(s->v.n.pd, av));
+	vrb_engine_lock(ud->e); /* as if it had just begun to wait */
+	s->q->peer->stuck_at = 0;
+	vrb_engine_unlock(ud->e);
+	for (int i = 0; i < 3; i++)
+		node_send_ud(&s->v.n, ud, av, s->slot << VRB_QPN_INDEX_BITS | 5);
+	MUST(!vrb_list_empty(&ud->stall_node));
+	vrb_hah_destroy(s->v.n.pd, av);
+	memset(av, 0x55, sizeof(*av));
+	free(av);
+	MUST(node_has_wc(&s->v.n, &wc, 10000) && wc.status == VRB_WC_LOC_QP_OP_ERR);
+	for (int i = 0; i < 2; i++)
+		MUST(node_has_wc(&s->v.n, &wc, 10000) && wc.status == VRB_WC_WR_FLUSH_ERR);
+}
+
 static void test_takes_nothing(void)
 {
 	struct vrb_av av = {.hop_limit = 64};
@@ -535,6 +558,7 @@ static void test_takes_nothing(void)
 		MUST(node_has_wc(n, &wc, 10000) && wc.status == VRB_WC_SUCCESS);
 		got = wc.wr_id == 99;
 	}
+	want_fail_without_handle(&s, ud[0]);
 	for (uint64_t i = 0; i < 300; i++)
 		node_send(n, s.q, 1000 + i, 32);
 	do
@@ -571,6 +595,46 @@ static void test_never_ends(void)
 	for (int i = 0; i < 100; i++)
 		MUST(!vrb_hmr_dereg(mr[i]));
 	want_gone(&s);
+	put_u32(s.rogue.sock, 0);
+	scene_close(&s);
+}
+
+/* In the middle of a direct operation for a while: whoever takes the key away waits for its end. */
+static int ends_later(struct rogue *r, int sock)
+{
+	for (uint32_t i = 0; i < 10; i++) {
+		atomic_store(&r->tx.ctl->direct_seq, 2 * i + 1);
+		put_u32(sock, 3);
+		usleep(20000);
+		atomic_store(&r->tx.ctl->direct_seq, 2 * i + 2);
+		MUST(get_u32(sock) == 4);
+	}
+	return (int)get_u32(sock);
+}
+
+static void test_ends_later(void)
+{
+	struct vrb_hmr *mr;
+	struct scene s;
+	struct node *n = &s.v.n;
+	_Atomic uint32_t *seq;
+
+	scene_open(&s, ends_later);
+	MUST(!vrb_hmr_reg(n->pd, n->buf, 64, (uintptr_t)n->buf, 15, &mr));
+	seq = &s.q->peer->rx.m.ctl->direct_seq;
+	for (int i = 0; i < 10; i++) {
+		MUST(get_u32(s.rogue.sock) == 3);
+		if (i % 3 == 0)
+			MUST(!vrb_hmr_rereg(mr, NULL, n->buf + 64, 64, UINT32_MAX));
+		else if (i % 3 == 1)
+			MUST(!vrb_hmr_rereg(mr, NULL, NULL, 0, 1));
+		else
+			MUST(!vrb_hmr_dereg(mr) &&
+			     !vrb_hmr_reg(n->pd, n->buf, 64, (uintptr_t)n->buf, 15, &mr));
+		MUST(atomic_load(seq) % 2 == 0);
+		put_u32(s.rogue.sock, 4);
+	}
+	MUST(!vrb_hmr_dereg(mr));
 	put_u32(s.rogue.sock, 0);
 	scene_close(&s);
 }
@@ -699,6 +763,7 @@ int main(int argc, char **argv)
 		{"for_others", test_for_others},
 		{"takes_nothing", test_takes_nothing},
 		{"never_ends", test_never_ends},
+		{"ends_later", test_ends_later},
 		{"dies_there", test_dies_there},
 		{"too_much", test_too_much},
 		{"half", test_half},

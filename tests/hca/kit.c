@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hca/direct.h"
 #include "hca/fast.h"
 
 void kit_die(const char *file, int line, const char *what)
@@ -186,6 +187,20 @@ void node_send(struct node *n, struct vrb_hqp *q, uint64_t id, uint32_t len)
 		vrb_hqp_commit(q, 1);
 	else
 		vrb_engine_ring_bells(q->e);
+	vrb_engine_unlock(q->e);
+}
+
+void node_write(struct node *n, struct vrb_hqp *q, uint64_t id, const struct node_at *at)
+{
+	struct vrb_swqe *w;
+
+	vrb_engine_lock(q->e);
+	w = begin_send(n, q, id, at->len);
+	w->op = VRB_WR_WRITE;
+	w->va = at->addr;
+	w->rkey = at->rkey;
+	if (!vrb_direct_write(q, w))
+		vrb_hqp_commit(q, 1);
 	vrb_engine_unlock(q->e);
 }
 

@@ -43,6 +43,12 @@ struct node {
 	uint8_t *buf;
 };
 
+/* Memory of another node. */
+struct node_at {
+	uint64_t addr;
+	uint32_t rkey, len;
+};
+
 /* chan: the CQ gets a completion channel. Opening ends with 77 when there is no device. */
 void node_open(struct node *n, bool chan);
 void node_close(struct node *n);
@@ -52,6 +58,8 @@ int node_connect(struct vrb_hqp *q, vrb_qpn dqpn);		/* to RTS */
 int node_to(struct vrb_hqp *q, enum vrb_qp_state state);	/* RESET, ERR, SQD, RTS */
 void node_recv(struct node *n, struct vrb_hqp *q, uint64_t id);
 void node_send(struct node *n, struct vrb_hqp *q, uint64_t id, uint32_t len);
+/* By the straight way that the face takes: direct when it may be. */
+void node_write(struct node *n, struct vrb_hqp *q, uint64_t id, const struct node_at *at);
 void node_send_ud(struct node *n, struct vrb_hqp *q, const struct vrb_av *av, vrb_qpn qpn);
 /* One completion within 10 s; its id must be the one given. Returns the status. */
 enum vrb_wc_status node_wc(struct node *n, uint64_t id);
@@ -89,6 +97,7 @@ struct rogue {
 	uint32_t head; /* of tx */
 };
 
+bool rogue_try_claim(struct rogue *r); /* false: all slots are taken */
 void rogue_claim(struct rogue *r);
 int rogue_connect(uint32_t slot);
 int rogue_say(int sock, const struct vrb_meet_hello *h, const int *fds, unsigned n);

@@ -452,7 +452,150 @@ static void test_few_descriptors(void)
 	node_close(&n);
 }
 
+/* All slots of the user taken, by whomever. */
+static void test_no_slot(void)
+{
+	struct rogue *r = calloc(VRB_SLOTS, sizeof(*r));
+	struct vrb_hctx *ctx;
+	struct node n;
+	int k = 0;
+
+	node_open(&n, false); /* there is a device at all */
+	node_close(&n);
+	while (k < (int)VRB_SLOTS && rogue_try_claim(&r[k]))
+		k++;
+	MUST(k > 0 && node_try_open(&ctx) == -EUSERS);
+	for (int i = 0; i < k; i++)
+		close(r[i].listen);
+	node_open(&n, false);
+	node_close(&n);
+	free(r);
+}
+
+/* Direct WRITEs, of which the target hears with the next frame only, and a change of state in
+ * between. */
+static int turns_to_sqd(int sock, void *arg)
+{
+	struct vrb_hqp *q;
+	struct node n;
+
+	(void)arg;
+	node_open(&n, false);
+	q = node_qp(&n, VRB_QPT_RC);
+	put_u32(sock, vrb_hqp_qpn(q));
+	put(sock, &(struct node_at){(uintptr_t)n.buf, n.mr->rkey, 64}, sizeof(struct node_at));
+	node_recv(&n, q, 5);
+	MUST(!node_connect(q, get_u32(sock)));
+	put_u32(sock, 1);
+	MUST(get_u32(sock) == 2);
+	MUST(!node_to(q, VRB_QPS_SQD));
+	put_u32(sock, 3);
+	MUST(node_wc(&n, 5) == VRB_WC_SUCCESS);
+	(void)get_u32(sock);
+	vrb_hqp_destroy(q);
+	node_close(&n);
+	return 0;
+}
+
+static void test_direct_and_sqd(void)
+{
+	struct node_at at;
+	struct vrb_hqp *q;
+	struct child c;
+	struct node n;
+	vrb_qpn peer;
+
+	child_start(&c, turns_to_sqd, NULL);
+	node_open(&n, false);
+	q = node_qp(&n, VRB_QPT_RC);
+	peer = get_u32(c.sock);
+	get(c.sock, &at, sizeof(at));
+	MUST(!node_connect(q, peer));
+	put_u32(c.sock, vrb_hqp_qpn(q));
+	MUST(get_u32(c.sock) == 1);
+	for (uint64_t i = 0; i < 20; i++) {
+		node_write(&n, q, i, &at);
+		MUST(node_wc(&n, i) == VRB_WC_SUCCESS);
+	}
+	put_u32(c.sock, 2);
+	MUST(get_u32(c.sock) == 3);
+	node_send(&n, q, 30, 32);
+	MUST(node_wc(&n, 30) == VRB_WC_SUCCESS);
+	put_u32(c.sock, 0);
+	child_join(&c);
+	MUST(!vrb_hqp_destroy(q));
+	node_close(&n);
+}
+
 /* ---- threads */
+
+/* Calls with a cancellation pending: it is acted on in none of them. */
+static void call_all(struct child *c)
+{
+	struct vrb_av av = {.hop_limit = 64};
+	struct vrb_hasync ev = {.kind = 1};
+	struct vrb_hqp *q, *ud;
+	struct node_at at;
+	struct node n;
+	vrb_qpn peer;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* for what the test itself calls */
+	node_open(&n, true);
+	q = node_qp(&n, VRB_QPT_RC);
+	ud = node_qp(&n, VRB_QPT_UD);
+	memcpy(av.dgid.raw + 10, "\xff\xff\x7f\0\0\1", 6);
+	peer = get_u32(c->sock);
+	get(c->sock, &at, sizeof(at));
+	MUST(!pthread_cancel(pthread_self()));
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	MUST(!vrb_hah_create(n.pd, &av) && !node_connect(q, peer));
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	put_u32(c->sock, vrb_hqp_qpn(q));
+	MUST(get_u32(c->sock) == 1);
+	put_u32(c->sock, 2);
+	MUST(get_u32(c->sock) == 3);
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	MUST(!vrb_hcq_arm(n.cq, false));
+	node_send(&n, q, 30, 32);
+	for (struct vrb_wc wc; vrb_hcq_poll(n.cq, 1, &wc) == 0;)
+		;
+	node_write(&n, q, 31, &at);
+	for (struct vrb_wc wc; vrb_hcq_poll(n.cq, 1, &wc) == 0;)
+		;
+	node_send_ud(&n, ud, &av, 0xfe0005);
+	node_send_ud(&n, ud, &av, vrb_hqp_qpn(ud));
+	vrb_hctx_put_async(n.ctx, &ev);
+	vrb_hah_destroy(n.pd, &av);
+	MUST(!vrb_hqp_destroy(ud) && !vrb_hqp_destroy(q));
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	node_close(&n);
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+}
+
+static void *is_cancelled(void *arg)
+{
+	call_all(arg);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void test_cancel_pending(void)
+{
+	struct child c;
+	pthread_t t;
+	struct node n;
+	void *end;
+
+	child_start(&c, turns_to_sqd, NULL);
+	MUST(!pthread_create(&t, NULL, is_cancelled, &c));
+	MUST(!pthread_join(t, &end));
+	MUST(end == PTHREAD_CANCELED);
+	MUST(!vrb_engine_current); /* it came to its end, and closed everything */
+	put_u32(c.sock, 0);
+	child_join(&c);
+	node_open(&n, false);
+	node_close(&n);
+}
 
 static void *registers(void *arg)
 {
@@ -539,6 +682,9 @@ int main(int argc, char **argv)
 		{"exec", test_exec},
 		{"star", test_star},
 		{"few_descriptors", test_few_descriptors},
+		{"no_slot", test_no_slot},
+		{"direct_and_sqd", test_direct_and_sqd},
+		{"cancel_pending", test_cancel_pending},
 		{"references", test_references},
 		{"list_and_connect", test_list_and_connect},
 	};

@@ -25,7 +25,7 @@ static socklen_t name_of(struct sockaddr_un *sa, uint32_t slot)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
-void rogue_claim(struct rogue *r)
+bool rogue_try_claim(struct rogue *r)
 {
 	struct sockaddr_un sa;
 
@@ -38,7 +38,14 @@ void rogue_claim(struct rogue *r)
 		if (!bind(r->listen, (struct sockaddr *)&sa, n))
 			break;
 	}
-	MUST(r->slot > 0 && !listen(r->listen, 16));
+	if (!r->slot)
+		close(r->listen);
+	return r->slot && !listen(r->listen, 16);
+}
+
+void rogue_claim(struct rogue *r)
+{
+	MUST(rogue_try_claim(r));
 }
 
 int rogue_connect(uint32_t slot)
