@@ -34,6 +34,10 @@ class LabError(Exception):
     """Something of the laboratory itself failed, no test."""
 
 
+class NoCapture(LabError):
+    """tcpdump may not run here; it drops rights, which a user namespace can forbid."""
+
+
 def ip(*words):
     done = subprocess.run(["ip", *words], check=False, capture_output=True, text=True)
     if done.returncode:
@@ -424,7 +428,7 @@ class Capture:
                 return
             if not line:
                 break
-        raise LabError("tcpdump does not start")
+        raise NoCapture("tcpdump does not start")
 
     def stop(self):
         """How many packets it missed."""
