@@ -29,6 +29,7 @@ static const struct test {
 	{"wakeup_poll", test_wakeup_poll, 10000, 120},
 	{"idle", test_idle, 1000, 60},
 	{"atomics", test_atomics, 5000, 120},
+	{"threads", test_threads, 2000, 120},
 	{"fork", test_fork, 20, 120},
 	{"huge", test_huge, 1, 120},
 };

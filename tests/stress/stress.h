@@ -14,6 +14,7 @@ void test_wakeup_poll(long n);
 void test_idle(long n);
 void test_atomics(long n);
 void test_fork(long n);
+void test_threads(long n);
 void test_huge(long n);
 
 /* A child that dies with its parent, joined to it by a stream socket. Returns its pid, 0 in it. */
