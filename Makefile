@@ -34,8 +34,9 @@ check:
 	@scripts/bootstrap build test check
 	@scripts/check
 
+# The long forms; with PRESET=fuzz an hour of libFuzzer for each target, too.
 soak:
-	@scripts/bootstrap build test
+	@scripts/bootstrap build test $(filter fuzz,$(PRESET))
 	@$(MAKE) --no-print-directory build PRESET=$(PRESET)
 	@scripts/run-tests $(PRESET) -L soak
 

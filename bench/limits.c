@@ -2,9 +2,10 @@
 /*
  *	limits [ping|stream|rate|vm|wake]...      (all)
  *
- * What two processes can do at most through memory they share, with no protocol at all: the ring
- * that copies in and out, the stream through a ring, the rate of 64-byte slots; and the system
- *calls that could do the same: process_vm_writev, a write to /proc/PID/mem, an eventfd that wakes.
+ * What two processes can do at most through memory they share, with no protocol at all: the
+ * ring that copies in and out, the stream through a ring, the rate of 64-byte slots; and the
+ * system calls that could do the same: process_vm_writev, a write to /proc/PID/mem, an
+ * eventfd that wakes.
  */
 #include "probe.h"
 
@@ -257,14 +258,6 @@ static void wake(void)
 	emit("limit eventfd wake", 8, "ns", s->median * 1e9);
 	munmap(s, 4096);
 	close(fd);
-}
-
-static bool wanted(int argc, char **argv, const char *name)
-{
-	for (int i = 1; i < argc; i++)
-		if (!strcmp(argv[i], name))
-			return true;
-	return argc == 1;
 }
 
 int main(int argc, char **argv)

@@ -2,6 +2,7 @@
 /* See probe.h. */
 #include "probe.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -55,6 +56,19 @@ void pin(int which)
 		fail("sched_setaffinity");
 }
 
+/* Across a network: the child is another host. */
+static void join_netns(void)
+{
+	const char *path = getenv("BENCH_NETNS");
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+	if (!path)
+		return;
+	if (fd < 0 || setns(fd, CLONE_NEWNET))
+		fail(path);
+	close(fd);
+}
+
 pid_t spawn(int cpu)
 {
 	pid_t me = getpid(), pid;
@@ -68,6 +82,7 @@ pid_t spawn(int cpu)
 		if (getppid() != me)
 			_exit(1);
 		alarm(CHILD_SECONDS);
+		join_netns();
 		pin(cpu);
 	}
 	return pid;
@@ -178,4 +193,12 @@ void emit(const char *metric, long size, const char *unit, double value)
 	printf("%s|%ld|%s|%.6g|%c\n", metric, size, unit, value,
 	       after == class_before ? after : 'X');
 	fflush(stdout);
+}
+
+bool wanted(int argc, char **argv, const char *name)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], name))
+			return true;
+	return argc == 1;
 }

@@ -38,7 +38,8 @@ static inline void relax(void)
 
 /* Puts the caller on the first (0) or second (1) CPU it may use. */
 void pin(int which);
-/* A pinned child that dies with us; 0 in the child. */
+/* A pinned child that dies with us, in the network namespace BENCH_NETNS when that is set; 0 in the
+ * child. */
 pid_t spawn(int cpu);
 void reap(pid_t pid);
 void *shared(size_t n); /* zeroed, resident, seen by children */
@@ -65,6 +66,9 @@ double median_sample(struct windows *w); /* sorts */
 
 #define WAKE_PAUSE_US 400
 void pause_us(int us); /* spins */
+
+/* The command line names it, or nothing. */
+bool wanted(int argc, char **argv, const char *name);
 
 void begin(void);							  /* before a measurement */
 void emit(const char *metric, long size, const char *unit, double value); /* after it */

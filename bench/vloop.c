@@ -2,10 +2,11 @@
 /*
  *	vloop [lat|write|bw|rate|wake|qps|mrs|memory]...      (all)
  *
- * The verbs as a careful program uses them, between two pinned processes: SEND ping-pong, RDMA
- *WRITE ping-pong on memory, a stream, the rate of 64-byte messages in lists of 16 with one signal
- *in 64, a sleeper woken through its completion channel; the same ping-pong over many QPs and many
- *regions; and what an idle QP costs in memory.
+ * The verbs as a careful program uses them, between two pinned processes: SEND ping-pong,
+ * RDMA WRITE ping-pong on memory, a stream, the rate of 64-byte messages in lists of 16 with
+ * one signal in 64, a sleeper woken through its completion channel; the same ping-pong over
+ * many QPs and many regions; and what an idle QP costs in memory. BENCH_PATH_MTU=1024
+ * instead of 4096; BENCH_NETNS: the child is in another network namespace (probe.h).
  */
 #include "probe.h"
 #include "support/end.h"
@@ -34,8 +35,14 @@ struct duo {
 
 static void duo_open(struct duo *d, const struct end_opts *o)
 {
+	const char *mtu = getenv("BENCH_PATH_MTU");
+	struct end_opts opts = {0};
 	int s[2];
 
+	if (o)
+		opts = *o;
+	if (mtu && !strcmp(mtu, "1024"))
+		opts.mtu = IBV_MTU_1024;
 	begin();
 	MUST(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s));
 	d->child = spawn(1);
@@ -43,7 +50,7 @@ static void duo_open(struct duo *d, const struct end_opts *o)
 	close(s[d->child ? 1 : 0]);
 	if (d->child)
 		pin(0);
-	end_open(&d->e, o);
+	end_open(&d->e, &opts);
 }
 
 static void duo_meet(struct duo *d)
@@ -110,7 +117,8 @@ static void wait_recv(struct ibv_cq *cq)
 
 	for (;;) {
 		SPIN_UNTIL(ibv_poll_cq(cq, 1, &wc) == 1);
-		MUST(wc.status == IBV_WC_SUCCESS);
+		if (wc.status != IBV_WC_SUCCESS)
+			die("a completion ended in %s", ibv_wc_status_str(wc.status));
 		if (wc.opcode == IBV_WC_RECV)
 			return;
 	}
@@ -120,7 +128,7 @@ static void wait_recv(struct ibv_cq *cq)
 
 static void lat(uint32_t n)
 {
-	enum { TRIPS = 100, WINDOWS = 200 };
+	enum { TRIPS = 20, WINDOWS = 1000 };
 	struct end_opts o = {.len = 16384, .inline_max = INLINE_MAX};
 	struct ibv_sge sge;
 	struct duo d;
@@ -471,14 +479,6 @@ static void memory(void)
 		_exit(0);
 	reap(d.child);
 	emit("vloop memory per idle QP", N, "bytes", before);
-}
-
-static bool wanted(int argc, char **argv, const char *name)
-{
-	for (int i = 1; i < argc; i++)
-		if (!strcmp(argv[i], name))
-			return true;
-	return argc == 1;
 }
 
 int main(int argc, char **argv)

@@ -21,7 +21,9 @@ struct vrb_stats_device {
 	uint64_t qps, cqs, mrs, srqs; /* alive now */
 	uint64_t retransmits, timeouts, rnr_naks_sent, rnr_naks_received, sequence_naks_sent,
 		sequence_naks_received;
-	uint64_t reserved[12];
+	uint64_t probes; /* oldest packets sent once more after a silence */
+	uint64_t ecn_marked, cnps_sent, cnps_handled;
+	uint64_t reserved[8];
 };
 
 struct vrb_stats_page {

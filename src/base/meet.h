@@ -3,7 +3,7 @@
  * How processes of one user in one network namespace meet: slot n of user u is the abstract Unix
  * SEQPACKET name "verbena.<u>.<n>" (with a leading NUL). Whoever has it bound owns the slot; the
  * kernel frees it when the owner ends. A client connects, sends one hello and, by its type, passes
- * a ring (one memfd) or asks for the counters page (gets one memfd back).
+ * a ring (one memfd), asks for the counters page (gets one memfd back), or asks for a capture.
  */
 #ifndef VRB_BASE_MEET_H
 #define VRB_BASE_MEET_H
@@ -20,13 +20,23 @@ enum vrb_meet_type {
 			       frames will come */
 	VRB_MEET_STATS = 2, /* client to owner: asks; owner to client: with the memfd of struct
 			       vrb_stats_page, read-only */
+	VRB_MEET_CAPTURE = 3, /* client to owner: record packets into this file, which is open for
+				 appending, until the connection ends; owner to client: begun, or
+				 not, or ended */
+	VRB_MEET_STORY = 4, /* client to owner: what happened to queue pair `arg` (0: to all)? owner
+			       to client: with a memfd of JSON, a line each */
+	VRB_MEET_ASK = 5, /* client to owner: what is with queue pair `arg`, asks reserved[0]; owner
+			     to client: wire/ask.h */
 };
 
 struct vrb_meet_hello {
 	uint32_t magic, version, type;
 	uint32_t slot; /* of the sender; 0 when it owns none */
 	uint32_t pid;
-	uint32_t reserved[3];
+	uint32_t arg; /* RING: the capture file that the sender records into (hca/tap.h), 0 none;
+			 CAPTURE, client: bytes of payload kept of a packet, 0 all; owner: errno;
+			 STORY: a QPN */
+	uint32_t reserved[2];
 };
 
 #endif

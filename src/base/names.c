@@ -3,6 +3,8 @@
  * one. */
 #include "base/names.h"
 
+#include "base/verdict.h"
+
 struct names {
 	char kind;
 	uint32_t n;
@@ -34,6 +36,7 @@ static const char *const objects[] = {
 	"context",	    "protection domain",    "memory region",
 	"memory window",    "address handle",	    "completion channel",
 	"completion queue", "shared receive queue", "queue pair",
+	"thread",
 };
 
 static const char *const attributes[] = {
@@ -79,6 +82,20 @@ static const char *const bind_reasons[] = {
 
 static const char *const queues[] = {"send", "receive"};
 
+static const char *const wc_fields[] = {
+	"opcode",
+	"byte_len",
+	"imm_data",
+	"src_qp",
+	"wc_flags",
+	"slid",
+	"sl",
+	"dlid_path_bits",
+	"completion_ts",
+	"cvlan",
+	"completion_wallclock",
+};
+
 static const char *const mask_bits[] = {
 	"IBV_QP_STATE",
 	"IBV_QP_CUR_STATE",
@@ -104,11 +121,17 @@ static const char *const mask_bits[] = {
 	[25] = "IBV_QP_RATE_LIMIT",
 };
 
+static const char *const naks[] = {
+	"NAK: PSN sequence error",	 "NAK: invalid request",    "NAK: remote access error",
+	"NAK: remote operational error", "NAK: invalid RD request",
+};
+
 #define N(a) (uint32_t)(sizeof(a) / sizeof((a)[0])), a
 
 static const struct names kinds[] = {
-	{'s', N(states)},     {'t', N(types)}, {'o', N(opcodes)},      {'b', N(objects)},
-	{'a', N(attributes)}, {'v', N(verbs)}, {'w', N(bind_reasons)}, {'q', N(queues)},
+	{'s', N(states)},	{'t', N(types)},      {'o', N(opcodes)},
+	{'b', N(objects)},	{'a', N(attributes)}, {'v', N(verbs)},
+	{'w', N(bind_reasons)}, {'q', N(queues)},     {'f', N(wc_fields)},
 };
 
 static void put_mask(struct vrb_text *t, uint64_t mask)
@@ -129,10 +152,39 @@ static void put_mask(struct vrb_text *t, uint64_t mask)
 	vrb_text_hex(t, mask, 1);
 }
 
+/* IBA table 44: the upper three bits say which kind, the lower five which one. */
+static void put_syndrome(struct vrb_text *t, uint64_t v)
+{
+	uint64_t code = v & 0x1f;
+
+	if (v >> 5 == 1) {
+		vrb_text_str(t, "RNR NAK, timer code ");
+		vrb_text_dec(t, code);
+	} else if (v >> 5 == 3 && code < sizeof(naks) / sizeof(naks[0])) {
+		vrb_text_str(t, naks[code]);
+	} else {
+		vrb_text_str(t, "AETH syndrome ");
+		vrb_text_hex(t, v, 1);
+	}
+}
+
+static void put_verdict(struct vrb_text *t, uint64_t v)
+{
+	vrb_text_str(t, v && v < VRB_N_VERDICTS ? vrb_verdict_info((enum vrb_verdict)v)->counter
+						: "not known here");
+}
+
 bool vrb_name_put(struct vrb_text *t, char kind, uint64_t v)
 {
-	if (kind == 'm') {
-		put_mask(t, v);
+	static const struct {
+		char kind;
+		void (*put)(struct vrb_text *t, uint64_t v);
+	} special[] = {{'m', put_mask}, {'n', put_syndrome}, {'r', put_verdict}};
+
+	for (unsigned i = 0; i < sizeof(special) / sizeof(special[0]); i++) {
+		if (special[i].kind != kind)
+			continue;
+		special[i].put(t, v);
 		return true;
 	}
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {

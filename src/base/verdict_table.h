@@ -12,8 +12,12 @@
 	VRB_VERDICTS_LOCAL(X) \
 	VRB_VERDICTS_RESPONDER(X) \
 	VRB_VERDICTS_REQUESTER(X) \
+	VRB_VERDICTS_STORY(X) \
 	VRB_VERDICTS_WIRE(X) \
-	VRB_VERDICTS_LINK(X)
+	VRB_VERDICTS_LINK(X) \
+	VRB_VERDICTS_FAULT(X) \
+	VRB_VERDICTS_SEND(X) \
+	VRB_VERDICTS_CHECK(X)
 
 /* ---- post_send, post_recv: immediate errno (src/rules/post.c) */
 #define VRB_VERDICTS_POST(X) \
@@ -38,7 +42,8 @@
 	X(MODIFY_SURPLUS, "modify_surplus", CALL, "state {0s} to {1s}: attributes that are not allowed here: {2m}", "IBA table 91", "clear these bits in attr_mask") /* from, to, surplus bits */ \
 	X(MODIFY_CUR_STATE, "modify_cur_state", CALL, "cur_qp_state is {0s} but the QP is in state {1s}", "IBA 11.2.5.2", "set cur_qp_state to the state the QP is in, or leave IBV_QP_CUR_STATE out") /* given, real */ \
 	X(MODIFY_NO_GRH, "modify_no_grh", CALL, "ah_attr.is_global is 0 on a port with Ethernet link layer: sgid_index and dgid are missing", "RoCEv2 A17.4.3", "set is_global = 1, grh.sgid_index, grh.dgid and grh.hop_limit") /* - */ \
-	X(MODIFY_SGID_INDEX, "modify_sgid_index", CALL, "sgid_index {0} is empty or out of range; the table has {1} entries", "IBA 11.2.5.2", "list the GIDs with `verbena devinfo`; index 0 is always usable here") /* index, n */ \
+	X(MODIFY_SGID_INDEX, "modify_sgid_index", CALL, "sgid_index {0} is empty or out of range; the table has {1} entries", "IBA 11.2.5.2", "list the GIDs with `verbena devinfo`, or by ibv_query_gid_table") /* index, n */ \
+	X(MODIFY_GID_V1, "modify_gid_v1", CALL, "sgid_index {0} is an entry of type RoCE v1, which this device does not send", "RoCEv2 A17", "take the entry of type RoCE v2 with the same GID: ibv_query_gid_ex tells the type, `verbena devinfo` shows them") /* index */ \
 	X(MODIFY_DGID, "modify_dgid", CALL, "the destination GID is not a usable unicast address", "RoCEv2 A17.4.5", "take the GID the peer got from ibv_query_gid; it must be of the same IP version as the GID at sgid_index") /* - */ \
 	X(MODIFY_UNREACHABLE, "modify_unreachable", CALL, "there is no way to the destination GID from the chosen source (errno {0})", "RoCEv2 A17", "is the GID at sgid_index one of the network the peer is in? See `verbena devinfo` and `ip route get`") /* errno */ \
 	X(MODIFY_PATH_MTU, "modify_path_mtu", CALL, "path_mtu code {0} is not one of 1 (256) to {1}", "IBA 9.7.4.1", "use IBV_MTU_256 to IBV_MTU_4096, not more than the port's active_mtu") /* code, max */ \
@@ -56,14 +61,16 @@
 
 /* ---- creating, registering, destroying (src/rules/object.c and the faces) */
 #define VRB_VERDICTS_OBJECT(X) \
-	X(CREATE_LIMIT, "create_limit", CALL, "{1a} of the {2b}: {0} asked for, the limit is {3}", "ibv_query_device(3)", "ask for no more than ibv_query_device reports") /* asked, attribute id, object id, limit */ \
+	X(CREATE_LIMIT, "create_limit", CALL, "{1a} of the {2b}: {0} asked for, the limit is {3}", "ibv_query_device(3)", "ask for no more than ibv_query_device reports; inline data it does not report: ask for less") /* asked, attribute id, object id, limit */ \
 	X(CREATE_QP_TYPE, "create_qp_type", CALL, "QP type {0t} is not offered", "ibv_create_qp(3)", "this device has RC (2), UC (3) and UD (4)") /* type */ \
 	X(CREATE_QP_CQ, "create_qp_cq", CALL, "a QP without a {0q} CQ, or with one of another context", "IBA 10.2.4.1", "set send_cq and recv_cq to CQs of the PD's context") /* 0 send 1 recv */ \
 	X(CREATE_INVALID, "create_invalid", CALL, "{0a} has the value {1x}, which is not defined", "ibv_create_qp(3)", "clear the whole attribute struct before filling it in") /* field id, value */ \
 	X(REG_ACCESS, "reg_access", CALL, "access {0x}: REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE", "IBA C10-55", "add IBV_ACCESS_LOCAL_WRITE") /* access */ \
 	X(REG_ACCESS_BITS, "reg_access_bits", CALL, "access {0x} holds bits that are not defined", "ibv_reg_mr(3)", "use the IBV_ACCESS_ flags") /* access */ \
 	X(REG_RANGE, "reg_range", CALL, "address {0x} + length {1} wraps around or is not mapped as needed", "IBA 10.6.3", "register memory that exists and, with LOCAL_WRITE, can be written") /* addr, len */ \
+	X(REG_MEMLOCK, "reg_memlock", CALL, "registering {0} bytes on top of {1} goes beyond RLIMIT_MEMLOCK, {2}", "ibv_reg_mr(3)", "raise it: `ulimit -l unlimited`, LimitMEMLOCK=infinity in a unit, --ulimit memlock=-1 for a container") /* bytes, registered, limit */ \
 	X(BUSY, "busy", CALL, "the {0b} is still used by {1} objects", "IBA 11.2.1.4", "destroy QPs, SRQs, CQs, MRs and windows before what they were made on") /* object id, n */ \
+	X(EVENTS_UNACKED, "events_unacked", NOTE, "destroying the {0b} waits: {1} of its events were taken and not acknowledged", "ibv_get_cq_event(3)", "call ibv_ack_cq_events or ibv_ack_async_event for each event taken; many can be acknowledged by one call") /* object id, n */ \
 	X(CQ_TOO_SMALL, "cq_too_small", CALL, "a CQ of {0} entries cannot shrink below the {1} completions it holds", "IBA 11.2.6.3", "poll it first") /* asked, held */ \
 	X(UNSUPPORTED, "unsupported", CALL, "{0v} is not offered by this device", "ibv_query_device(3)", "test the device capability before using an optional verb") /* verb id */ \
 	X(MCAST_ATTACH, "mcast_attach", CALL, "a QP of type {0t} cannot be attached to this GID: only UD QPs join, and only multicast groups", "IBA 10.5.2", "use a UD QP and a GID in ff00::/8 or ::ffff:224.0.0.0/100") /* qp type */
@@ -83,6 +90,7 @@
 	X(LOCAL_INV_FAILED, "local_inv_failed", WORK, "key {0x} cannot be invalidated by this QP", "IBA 10.6.5", "LOCAL_INV takes a bound type 2 window of the same QP") /* key */ \
 	X(UD_TOO_LONG, "ud_too_long", WORK, "a UD message of {0} bytes; one packet holds {1}", "IBA C9-160", "split the message or use RC") /* len, mtu */ \
 	X(CQ_OVERRUN, "cq_overrun", WORK, "the CQ holds {0} completions and has room for {0}: one more was lost", "IBA C10-100", "make the CQ as large as all send and receive queues on it together, or poll more often") /* cap */ \
+	X(CQ_OVERWRITTEN, "cq_overwritten", NOTE, "the CQ holds {0} completions and has room for {0}: the oldest was lost, as IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN asks for", "ibv_create_cq_ex(3)", "poll more often, or make the CQ as large as all queues on it together") /* cap */ \
 	X(AV_OTHER_PD, "av_other_pd", WORK, "a UD send through no address handle, or through one of another protection domain than the QP's", "IBA 11.2.2.1", "make the handle with ibv_create_ah on the QP's PD") /* - */
 
 /* ---- what the responder answers NAK or drops (src/core/responder.c) */
@@ -124,6 +132,20 @@
 	X(RETRY_EXC, "retry_exc", REMOTE, "no answer: the packet with PSN {0x} was sent {1} times, {2} ms apart", "IBA C9-141", "is the peer alive, its QP in RTR, and dest_qp_num right?") /* psn, tries, ms */ \
 	X(PEER_GONE, "peer_gone", REMOTE, "the peer process (slot {0}) is gone", "IBA C9-141", "it ended, was killed or called exec; connect anew") /* slot */ \
 	X(PEER_ABSENT, "peer_absent", REMOTE, "no process owns QP {0x}", "IBA C9-141", "check dest_qp_num; the peer must have created its QP already") /* qpn */ \
+	X(RETRY_NO_LISTENER, "retry_no_listener", REMOTE, "nothing listens on UDP port 4791 of the destination address, so nobody has QP {0x}", "IBA C9-141", "has the peer process started, on that host and address? Does the other end's firewall refuse the port?") /* dqpn */ \
+	X(RETRY_NO_HOST, "retry_no_host", REMOTE, "the network says that the destination cannot be reached (errno {0})", "IBA C9-141", "113 (EHOSTUNREACH): the host is down, or a router or firewall on the way refuses; 13 (EACCES): forbidden; is dgid the peer's GID?") /* errno */ \
+	X(RETRY_NO_QP, "retry_no_qp", REMOTE, "the peer process is there and has no QP {0x}", "IBA C9-141", "it was destroyed, or dest_qp_num is wrong: exchange qp->qp_num, and mind the byte order") /* dqpn */ \
+	X(RETRY_NOT_READY, "retry_not_ready", REMOTE, "the peer's QP {0x} is in state {1s}: it takes no requests yet", "IBA C9-141", "the peer must have gone to RTR before this end sends; let it say so when it has") /* dqpn, state */ \
+	X(RETRY_QP_ERROR, "retry_qp_error", REMOTE, "the peer's QP {0x} is in the error state; what ended it: {1r}", "IBA C9-141", "look for the peer's first error, not for this one: `verbena explain` with its QP number, there") /* dqpn, verdict there */ \
+	X(RETRY_OTHER_PEER, "retry_other_peer", REMOTE, "the peer's QP {0x} is connected to another queue pair or address, not to this one", "IBA C9-9", "compare dest_qp_num and dgid of both ends: each must name the other, by the GID the other sends from") /* dqpn */ \
+	X(RETRY_TYPE, "retry_type", REMOTE, "the peer's QP {0x} is of type {1t}, this one of {2t}", "IBA C9-9", "both ends must use the same QP type") /* dqpn, theirs, ours */ \
+	X(RETRY_PSN, "retry_psn", REMOTE, "the peer expects PSN {1x}, this end began with {0x}", "IBA 11.2.5.2", "rq_psn of each end must be the sq_psn of the other") /* first, epsn */ \
+	X(RETRY_LOST, "retry_lost", REMOTE, "the packet with PSN {0x} was lost every time; the peer's QP is ready and still waits for it", "IBA C9-141", "the network loses packets on the way there: `verbena doctor HOST`; raise timeout or retry_cnt to outlast a short break") /* psn */ \
+	X(RETRY_MTU, "retry_mtu", REMOTE, "small packets reach the peer, those of {0} bytes do not: the way has a smaller MTU, and nobody says so", "IBA 9.7.4.1", "lower path_mtu at both ends, or raise the MTU of every interface and switch on the way") /* bytes of the IP packet */ \
+	X(RETRY_ACKS_LOST, "retry_acks_lost", REMOTE, "the peer has taken everything up to PSN {1x}, its acknowledgements from PSN {0x} on were lost on the way back", "IBA C9-141", "the way back loses packets: look at the drops of this host and at firewalls that let one direction pass") /* psn, epsn */ \
+	X(RETRY_STOPPED, "retry_stopped", REMOTE, "the peer process (slot {0}) is there and does not run", "IBA C9-141", "it is stopped, in a debugger, or gets no CPU") /* slot */ \
+	X(RETRY_SILENCE, "retry_silence", REMOTE, "the peer answered before and now nothing comes from its address: all packets are lost, or its host is down", "IBA C9-141", "is the host up, and the network between? A longer timeout outlasts a short break") /* - */ \
+	X(RETRY_UNTOLD, "retry_untold", REMOTE, "nothing was ever heard from QP {0x} at that address, and the reason cannot be told from here", "IBA C9-141", "no Verbena answers there: a foreign adapter that has no such QP, or a network or firewall that drops everything; `verbena doctor HOST` tests the way") /* dqpn */ \
 	X(RNR_RETRY_EXC, "rnr_retry_exc", REMOTE, "the receiver had no receive posted, {0} times in a row (rnr_retry {1})", "IBA C9-142", "post receives earlier, or set rnr_retry to 7 (for ever)") /* n, rnr_retry */ \
 	X(REM_INVALID, "rem_invalid", REMOTE, "the peer refused PSN {0x}: invalid request", "IBA C9-144", "message longer than its receive, atomic misaligned, or the QP lacks the remote access flag; the peer's explanation says which") /* psn */ \
 	X(REM_ACCESS, "rem_access", REMOTE, "the peer refused PSN {0x}: remote access error (rkey {1x}, address {2x}, {3} bytes)", "IBA C9-145", "wrong rkey, range or rights; the peer's explanation says which") /* psn, rkey, va, len */ \
@@ -133,9 +155,17 @@
 	X(DROP_SYNDROME, "drop_syndrome", DROP, "a reserved AETH syndrome {0x}", "IBA table 44", "the peer's transport is faulty") /* syndrome */ \
 	X(IMPLIED_NAK, "implied_nak", DROP, "the response to PSN {0x} was lost", "IBA C9-137", "normal after a loss") /* psn */
 
+/* ---- what happened, for the history of a queue pair (src/hca/story.c) */
+#define VRB_VERDICTS_STORY(X) \
+	X(QP_MOVED, "qp_moved", NOTE, "ibv_modify_qp: {0s} to {1s}", "IBA 10.3.1", "-") /* from, to */ \
+	X(NAK_SENT, "nak_sent", NOTE, "answered PSN {1x} with {0n}", "IBA table 44", "-") /* syndrome, psn */ \
+	X(NAK_GOT, "nak_got", NOTE, "the peer answered PSN {1x} with {0n}", "IBA table 44", "-") /* syndrome, psn */ \
+	X(ACK_TIMEOUT, "ack_timeout", NOTE, "no answer for {1} ms to PSN {0x} and what follows it; {2} retries are left", "IBA 9.7.6.1.3", "-") /* psn, ms, retries */
+
 /* ---- bytes that are no packet (src/wire) */
 #define VRB_VERDICTS_WIRE(X) \
 	X(DROP_SHORT, "drop_short", DROP, "{0} bytes are too few for opcode {1x}", "IBA 9.2", "not a RoCEv2 packet, or cut") /* len, op */ \
+	X(DROP_LONG, "drop_long", DROP, "{0} bytes from the BTH on, more than the {1} of the largest packet", "IBA 9.7.4.1", "not a RoCEv2 packet") /* len, largest */ \
 	X(DROP_TVER, "drop_tver", DROP, "transport version {0}", "IBA C9-6", "only version 0 is defined") /* tver */ \
 	X(DROP_OPCODE, "drop_opcode", DROP, "opcode {0x} is not defined", "IBA table 35", "not a RoCEv2 packet") /* op */ \
 	X(DROP_ICRC, "drop_icrc", DROP, "ICRC {0x}, computed {1x}", "IBA 7.8.1", "the packet was damaged or rewritten on its way") /* got, want */ \
@@ -152,7 +182,84 @@
 	X(LINK_PORT_TAKEN, "link_port_taken", NOTE, "UDP port 4791 of the device's address cannot be had (errno {0}): nothing reaches this process from other hosts", "RoCEv2 A17.9", "another user's process, or the kernel's own RoCE driver, holds it; an address of its own helps") /* errno */ \
 	X(LINK_SEND, "link_send", DROP, "sending packets failed with errno {0}; they count as lost", "-", "90 (EMSGSIZE): the way has a smaller MTU now; 11 or 105: the interface is slower than the sender") /* errno */ \
 	X(DROP_SOURCE, "drop_source", DROP, "a packet for a connected QP came from an address that is not its peer's", "IBA C9-9", "a stale or forged packet; or the peer sends from another of its addresses than the one given as dgid") /* - */ \
+	X(CAPTURE_REFUSED, "capture_refused", NOTE, "process {0} asked to record packets and was refused (errno {1})", "-", "16 (EBUSY): this process is being captured already; 22 (EINVAL): the file must be a regular one, open for appending") /* pid, errno */ \
+	X(CAPTURE_ENDED, "capture_ended", NOTE, "the capture file cannot be written (errno {0}): no packets are recorded any more", "-", "2 (ENOENT): VERBENA_CAPTURE names a file that `verbena capture` has begun; 27, 28: the file, or its file system, is full") /* errno */ \
+	X(STORY_FILE, "story_file", NOTE, "the file that VERBENA_STORY names cannot be written (errno {0}): no stories are kept there", "-", "2, 13: the folder must be there and writable; 22 (EINVAL), 40 (ELOOP): it must be a regular file") /* errno */ \
 	X(DROP_SLOT, "drop_slot", DROP, "a packet for QP {0x}, which belongs to another process", "RoCEv2 A17", "normal for a moment while processes come and go") /* qpn */
+
+/* ---- what the environment asks for (src/hca/profile.c, faults.c) */
+#define VRB_VERDICTS_FAULT(X) \
+	X(PROFILE, "profile", CALL, "the device profile is not usable (line {0}, column {1}); no device is opened", "-", "`verbena run --profile help` says what a profile may hold") /* line, column */ \
+	X(FAULT_PLAN, "fault_plan", CALL, "the fault plan is wrong at line {0}, column {1}; no device is opened", "-", "`verbena run --faults PLAN` says what is expected there") /* line, column */ \
+	X(FAULT_FIRED, "fault_fired", NOTE, "rule {0} of the fault plan struck PSN {1x}", "-", "asked for by --faults") /* rule, psn */ \
+	X(FAULT_NAK, "fault_nak", NAK, "the fault plan has PSN {1x} answered with syndrome {0x}", "-", "asked for by --faults") /* syndrome, psn */ \
+	X(FAULT_FULL, "fault_full", DROP, "the fault plan holds {0} packets back; one more was lost", "-", "delay fewer packets, or for a shorter time") /* n */
+
+/* ---- libverbena (src/send) */
+#define VRB_VERDICTS_SEND(X) \
+	X(SEND_OPTION, "send_option", CALL, "an option has the value {0}; possible is {1} to {2}", "libverbena(3)", "clear the struct of options before filling it in") /* value, min, max */ \
+	X(SEND_NO_DEVICE, "send_no_device", CALL, "there is no such RDMA device", "ibv_get_device_list(3)", "without an adapter start the program with `verbena run`; `verbena devinfo` lists what there is") /* - */ \
+	X(SEND_NO_PORT, "send_no_port", CALL, "port {0} of the device is not active (0: none is)", "ibv_query_port(3)", "is the network interface up?") /* port */ \
+	X(SEND_NO_GID, "send_no_gid", CALL, "none of the {0} GIDs of port {1} fits the address", "RoCEv2 A17.4.5", "connect by an address of the device's network interface; `verbena devinfo` lists the GIDs") /* n, port */ \
+	X(SEND_POOL, "send_pool", CALL, "no pool of {0} bytes can be had (errno {1})", "mmap(2)", "ask for less; 12 (ENOMEM) with lock_pool: raise the limit of locked memory, ulimit -l") /* bytes, errno */ \
+	X(SEND_REGISTER, "send_register", CALL, "ibv_reg_mr refused {0} bytes at {1x} (errno {2})", "ibv_reg_mr(3)", "12 (ENOMEM): raise the limit of locked memory, ulimit -l; 14 (EFAULT): not mapped, or not writable and not said to be") /* len, addr, errno */ \
+	X(SEND_OVERLAP, "send_overlap", CALL, "{0} bytes at {1x} overlap a region that is registered", "libverbena(3)", "register memory once, as a whole") /* len, addr */ \
+	X(SEND_BUSY, "send_busy", CALL, "the domain still has {0} channels and listeners, {1} regions and {2} buffers outside", "libverbena(3)", "vrb_leak_report says which") /* channels, regions, buffers */ \
+	X(SEND_ADDRESS, "send_address", CALL, "host or port cannot be resolved", "getaddrinfo(3)", "check the name") /* - */ \
+	X(SEND_LISTEN, "send_listen", CALL, "cannot listen (errno {0})", "listen(2)", "98 (EADDRINUSE): another program has the port; 99 (EADDRNOTAVAIL): the address is not of this host") /* errno */ \
+	X(SEND_CONNECT, "send_connect", CALL, "no TCP connection to the peer (errno {0})", "connect(2)", "111 (ECONNREFUSED): nobody listens there; 110 (ETIMEDOUT): the host does not answer") /* errno */ \
+	X(SEND_EXCHANGE, "send_exchange", CALL, "the exchange with the peer broke off in step {0} (errno {1})", "libverbena(3)", "104 (ECONNRESET): the peer ended, see its own error; 110 (ETIMEDOUT): it is stuck") /* step, errno */ \
+	X(SEND_STRANGER, "send_stranger", CALL, "the peer speaks another protocol (magic {0x}, version {1}, link layer {2})", "libverbena(3)", "both ends must use libverbena, of one version, on adapters of one kind") /* magic, version, link layer */ \
+	X(SEND_PEER_REFUSED, "send_peer_refused", CALL, "the peer could not connect its queue pairs (errno {0})", "libverbena(3)", "its own error says why") /* errno */ \
+	X(SEND_CREATE, "send_create", CALL, "creating the {0b} failed (errno {1})", "ibv_create_qp(3)", "22 (EINVAL), 12 (ENOMEM): the adapter has less than was asked for") /* object, errno */ \
+	X(SEND_MODIFY, "send_modify", CALL, "ibv_modify_qp to {0s} failed (errno {1})", "ibv_modify_qp(3)", "110, 113: no way to dgid from this sgid_index; 19: the GID at sgid_index is gone; 22: an attribute, most often path_mtu, does not suit the port") /* state, errno */ \
+	X(SEND_TOO_LONG, "send_too_long", CALL, "a message of {0} bytes; this channel carries {1}", "libverbena(3)", "a larger recv_size, or pools that may be READ at both ends") /* len, max */ \
+	X(SEND_NO_ROOM, "send_no_room", CALL, "a message of {0} bytes finds no room in a pool of {1} bytes, and nothing is outside that could come back", "libverbena(3)", "raise pool_bytes or grow_bytes of the domain, at the end where this is counted") /* len, pool */ \
+	X(SEND_KEPT_BUSY, "send_kept_busy", CALL, "of {0} kept registrations at {1x} messages still use {2}", "libverbena(3)", "wait for the events of the messages before the memory is unmapped") /* n, addr, busy */ \
+	X(SEND_NOT_REGISTERED, "send_not_registered", CALL, "piece {0}: {2} bytes at {1x} lie in no registered region", "IBA 10.6.2.1", "take the memory from vrb_buf_get, or vrb_register it") /* piece, addr, len */ \
+	X(SEND_RANGE, "send_range", CALL, "piece {0}: {2} bytes at {1x} run {3} bytes past the end of their region", "IBA C10-73", "shorten the piece or register the whole buffer") /* piece, addr, len, excess */ \
+	X(SEND_RIGHTS, "send_rights", CALL, "piece {0}: the region at {1x} lacks the right {2}", "IBA C10-72", "1: register for VRB_REMOTE_READ, 2: for VRB_REMOTE_WRITE, 4: without VRB_READ_ONLY") /* piece, addr, right */ \
+	X(SEND_OTHER_LKEY, "send_other_lkey", CALL, "SGE {0}: the address {2x} lies in the region of lkey {3x}, not in that of {1x}", "IBA 10.6.2.1", "take address and key from one region; vrb_sgl_build does") /* sge, key, addr, lkey */ \
+	X(SEND_REMOTE_RANGE, "send_remote_range", CALL, "{1} bytes at offset {0} do not lie in the {2} bytes that the peer exported", "IBA C9-76", "check offset and length") /* offset, len, size */ \
+	X(SEND_FILE, "send_file", CALL, "{1} bytes from {0} on are not in the file, which has {2} (0: it is no regular file)", "libverbena(3)", "check offset and length; pipes and devices are read and sent by hand") /* offset, len, size */ \
+	X(SEND_BUF, "send_buf", CALL, "a buffer with len {0} and cap {1} that is not the caller's", "libverbena(3)", "a buffer is the library's from vrb_send_buf on; len must be within cap") /* len, cap */ \
+	X(SEND_ENDED, "send_ended", CALL, "the channel has ended", "libverbena(3)", "the text of its last event says why; vrb_disconnect it and connect anew") /* - */ \
+	X(SEND_POST, "send_post", CALL, "ibv_post_send or ibv_post_recv failed (errno {0})", "ibv_post_send(3)", "the adapter refused what it had granted; try VERBENA_EXPLAIN=1") /* errno */ \
+	X(SEND_FAILED, "send_failed", REMOTE, "queue pair {0x} ended: completion status {1}, vendor code {2x}", "ibv_poll_cq(3)", "`verbena explain` has the statuses; 12: the peer does not answer, 5: the queue pair ended for another reason") /* qpn, status, vendor */ \
+	X(SEND_PEER_GONE, "send_peer_gone", REMOTE, "the peer process ended without a word (errno {0})", "libverbena(3)", "it was killed or crashed, or called exit without vrb_disconnect") /* errno */ \
+	X(SEND_PEER_MUTE, "send_peer_mute", REMOTE, "the peer process is there but has not called vrb_poll for {0} ms", "libverbena(3)", "it is stopped, in a debugger, or busy with other things; keepalive_ms sets the time") /* ms */ \
+	X(SEND_PEER_BROKE, "send_peer_broke", REMOTE, "the peer ended the channel because of an error of its own", "libverbena(3)", "its own event says which") /* - */ \
+	X(SEND_PROTOCOL, "send_protocol", REMOTE, "the peer sent what no libverbena sends (kind {0}, {1} bytes)", "libverbena(3)", "its memory may be damaged, or it is hostile") /* kind, len */ \
+	X(SEND_QP_EVENT, "send_qp_event", REMOTE, "queue pair {0x} ended: the adapter reported event {1} for it", "ibv_get_async_event(3)", "1: fatal; 2: a request that breaks the rules came; 3: one that reached where it must not") /* qpn, event */ \
+	X(SEND_CQ_ERROR, "send_cq_error", WORK, "the channel's completion queue overran, or cannot be polled any more", "IBA C10-100", "it was made shorter than was asked for: by a layer in front of the adapter?") /* - */ \
+	X(SEND_DEVICE, "send_device", WORK, "the adapter has failed, or was removed", "ibv_get_async_event(3)", "close the domain and open another adapter; the kernel's log may say more") /* - */ \
+	X(SEND_PORT_DOWN, "send_port_down", NOTE, "port {0} of the adapter is down", "ibv_get_async_event(3)", "messages wait as long as the transport repeats them (ack_timeout_us, retries); is the network interface up?") /* port */ \
+	X(SEND_LANE_STALLED, "send_lane_stalled", REMOTE, "queue pair {0x} has completed nothing for {1} ms while others did", "libverbena(3)", "stall_ms sets the time; a loss on the way of this queue pair alone: ECMP, a bond") /* qpn, ms */ \
+	X(SEND_PEER_LANE, "send_peer_lane", REMOTE, "the peer took queue pair {0x} out", "libverbena(3)", "its own event says why") /* qpn */ \
+	X(SEND_RECONNECT, "send_reconnect", REMOTE, "the peer was not to be had again in {0} attempts", "libverbena(3)", "does it listen? reconnect and reconnect_ms say how often and when") /* attempts */ \
+	X(SEND_NO_NODE, "send_no_node", CALL, "no CPU of a NUMA node of the adapter can be had", "libverbena(3)", "numa_node of the device in /sys says -1 where there is none; taskset may exclude its CPUs") /* - */
+
+/* ---- what only the checker sees (src/check; rules in src/rules where they are pure) */
+#define VRB_VERDICTS_CHECK(X) \
+	X(SGE_EMPTY, "sge_empty", NOTE, "SGE {0} has length 0, which some adapters read as 2^31 bytes", "ibv_post_send(3)", "leave it out of the list") /* sge, key, addr, len */ \
+	X(SGE_WRAPS, "sge_wraps", WORK, "SGE {0}: address {2x} + length {3} runs beyond the last address", "IBA 10.6.3", "check the pointer arithmetic behind address and length") /* sge, key, addr, len */ \
+	X(POST_LIST_UNUSED, "post_list_unused", NOTE, "num_sge is 0 although there is an sg_list: no byte of it is sent or filled", "ibv_post_send(3)", "set num_sge, or leave sg_list NULL for an empty message") /* - */ \
+	X(UD_NO_GRH_ROOM, "ud_no_grh_room", NOTE, "a UD receive of {0} bytes: the first {1} are for the GRH, so no message fits", "IBA 11.4.1.2", "make UD receives 40 bytes longer than the largest message, and read the payload behind them") /* len, grh */ \
+	X(CQ_WORST_CASE, "cq_worst_case", NOTE, "a CQ of {0} entries for queues that can have {1} completions at once", "IBA C10-100", "make the CQ as large as all send and receive queues on it together, or never have more outstanding than it holds") /* cqe, worst */ \
+	X(CQ_POLLED_ONCE, "cq_polled_once", NOTE, "the CQ was polled once, which gave nothing, and never again; {0} work requests had been posted", "ibv_poll_cq(3)", "poll in a loop until the completion comes: 0 means not yet") /* posts */ \
+	X(CQ_LOST_WAKEUP, "cq_lost_wakeup", NOTE, "a wait for an event of a CQ that holds {0} completions from before it was armed: no event comes for them", "IBA 11.4.2.2", "after ibv_req_notify_cq poll the CQ until it is empty, then wait") /* held */ \
+	X(CQ_NOT_ARMED, "cq_not_armed", NOTE, "a wait for an event of a channel none of whose CQs is armed", "ibv_req_notify_cq(3)", "call ibv_req_notify_cq before each wait: it serves one event") /* - */ \
+	X(WC_INVALID_FIELD, "wc_invalid_field", NOTE, "{0f} of a completion with status {1} was read; only wr_id, status, qp_num and vendor_err are valid then", "IBA 11.4.2.1", "look at status first") /* field, status */ \
+	X(MTU_ACTIVE, "mtu_active", NOTE, "path_mtu code {0} is above the port's active MTU, code {1}", "IBA 9.7.4.1", "use active_mtu of ibv_query_port") /* mtu, active */ \
+	X(MTU_UNMATCHED, "mtu_unmatched", NOTE, "path_mtu code {0} here and {1} at QP {2x}, which is the other end", "IBA 9.7.4.1", "both ends must use the same path MTU: exchange it with the QP number") /* mtu, theirs, qpn */ \
+	X(GID_V1, "gid_v1", NOTE, "sgid_index {0} is an entry of type RoCE v1; the same address is of type RoCE v2 at index {1}", "RoCEv2 A17", "take the index of type RoCE v2: RoCE v1 is not routed, and both ends must use one type") /* index, better */ \
+	X(MR_IN_FLIGHT, "mr_in_flight", CALL, "the region of lkey {0x} is given up while {1} work requests that use it are under way, the oldest with wr_id {2x}", "IBA C10-70", "poll the completions first, or destroy the QP") /* key, n, wr_id */ \
+	X(BUFFER_FREED, "buffer_freed", NOTE, "{1} bytes at {0x} are freed while {2} work requests that use them are under way, the oldest with wr_id {3x}", "IBA 10.6.2", "free a buffer when the completion of its last work request has been polled") /* addr, len, n, wr_id */ \
+	X(DATA_CHANGED, "data_changed", NOTE, "the {1} bytes of the request with wr_id {0x} were changed between its post and its completion", "IBA 10.7.3.1", "leave a buffer alone until its completion has been polled") /* wr_id, len */ \
+	X(FORK_UNSAFE, "fork_unsafe", NOTE, "fork() with {0} registered regions and without ibv_fork_init: a page that parent or child writes is no longer the one the adapter uses", "ibv_fork_init(3)", "call ibv_fork_init before the first registration, or set RDMAV_FORK_SAFE=1") /* n */ \
+	X(FORK_PAGE, "fork_page", NOTE, "fork() with a region of {1} bytes at {0x} that shares its pages with other data: the child dies when it touches that data", "ibv_fork_init(3)", "register whole pages, or use a kernel that copies on fork") /* addr, len */ \
+	X(LEAK, "leak", NOTE, "{0} times a {1b} was not destroyed when the program ended", "ibv_close_device(3)", "destroy what was created") /* n, object */ \
+	X(REFUSED, "refused", CALL, "the device refused with errno {0}; no rule known here says why", "errno(3)", "22: an argument that this device does not take; 12: its memory or the limit of locked memory") /* errno */
 /* clang-format on */
 
 #endif

@@ -12,9 +12,10 @@ static bool is_inside(const struct vrb_swqe *w, struct vrb_psn psn)
 	return vrb_psn_dist(psn, w->first) <= vrb_psn_dist(w->last, w->first);
 }
 
-static void implied_nak(struct vrb_qp *qp, struct vrb_fx *fx)
+/* What was on its way when the repetition was asked for may follow for a while: an echo. */
+static void implied_nak(struct vrb_qp *qp, vrb_ns now, struct vrb_fx *fx)
 {
-	if (qp->rnr_wait || (qp->resend_guard && vrb_psn_eq(qp->resend_psn, qp->una_psn)))
+	if (vrb_retry_again(qp, now, qp->probe_ns))
 		return;
 	vrb_qp_report(qp, fx, VRB_V_IMPLIED_NAK, qp->una_psn.v, 0);
 	if (vrb_retry_spend(qp, fx))
@@ -47,7 +48,7 @@ static bool ack_before(struct vrb_qp *qp, struct vrb_psn upto, vrb_ns now, struc
 			if (vrb_psn_dist(missing, from) >= n)
 				break;
 			move_una(qp, missing, now);
-			implied_nak(qp, fx);
+			implied_nak(qp, now, fx);
 			return false;
 		}
 		if (vrb_psn_dist(end, from) > n)
@@ -77,7 +78,7 @@ static void on_nak(struct vrb_qp *qp, const struct vrb_pkt *pkt, vrb_ns now, str
 		return;
 	switch (pkt->syndrome) {
 	case VRB_NAK_PSN_SEQ:
-		if (qp->rnr_wait || (qp->resend_guard && vrb_psn_eq(qp->resend_psn, qp->una_psn)))
+		if (vrb_retry_again(qp, now, qp->rtt_min_ns))
 			return;
 		if (vrb_retry_spend(qp, fx))
 			vrb_retry_rewind(qp, qp->una_psn);
@@ -97,9 +98,13 @@ static void on_nak(struct vrb_qp *qp, const struct vrb_pkt *pkt, vrb_ns now, str
 static void on_ack(struct vrb_qp *qp, const struct vrb_pkt *pkt, vrb_ns now, struct vrb_fx *fx)
 {
 	unsigned kind = pkt->syndrome & VRB_AETH_KIND_MASK;
+	/* sooner than a round trip it is the late answer to what the probe repeats */
+	bool probed = qp->probe == VRB_PROBE_DATA && vrb_psn_eq(pkt->psn, qp->probe_end) &&
+		      now - qp->probe_at >= qp->rtt_min_ns;
 
 	if (kind == VRB_AETH_ACK) {
-		(void)ack_before(qp, vrb_psn_add(pkt->psn, 1), now, fx);
+		if (ack_before(qp, vrb_psn_add(pkt->psn, 1), now, fx) && probed)
+			vrb_retry_rest_lost(qp);
 	} else if (kind == VRB_AETH_RNR) {
 		if (ack_before(qp, pkt->psn, now, fx))
 			vrb_retry_rnr(qp, pkt->syndrome & VRB_AETH_VALUE_MASK, now, fx);

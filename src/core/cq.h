@@ -64,26 +64,53 @@ struct vrb_cqe {
 
 enum { VRB_CQ_UNARMED, VRB_CQ_ARMED_SOLICITED, VRB_CQ_ARMED_ANY };
 
+/* What the caller does for a CQ on the notify chain, in this order. */
+enum {
+	VRB_CQ_DUE_STAMP = 1, /* vrb_cq_stamp */
+	VRB_CQ_DUE_TIMER = 2, /* an event is held back: vrb_cq_expire in hold_ns */
+	VRB_CQ_DUE_EVENT = 4, /* an event of the completion channel; no timer any more */
+};
+
+/* When a completion was put into the CQ, by the device's clock and by the wall's. */
+struct vrb_stamp {
+	uint64_t ns, wall_ns;
+};
+
 struct vrb_cq {
 	struct vrb_cqe *ring;
 	uint32_t mask, cap;
 	uint32_t head, tail; /* absolute; tail - head completions wait; peeked at */
 	uint8_t armed;
-	bool dead;	/* overrun: nothing is pushed any more */
-	bool notifying; /* on the notify chain of the fx under way; the caller clears it there */
-	struct vrb_cq *notify_next;
+	bool closed;  /* not for the straight line: dead, or stamped */
+	bool dead;    /* overrun: nothing is pushed any more */
+	bool stamped; /* stamp is there */
+	uint8_t due;  /* on the notify chain of the fx under way; the caller clears it there */
+	bool has_fired;
+	bool overwrites; /* full: the oldest completion makes room */
 	uint64_t n_pushed;
 	/* where the tail was at the last arm and at the last event, if there was one */
 	uint32_t arm_tail, fire_tail;
-	bool has_fired;
+	struct vrb_cq *notify_next; /* so far one cache line, with the creator's pointer before */
+	struct vrb_stamp *stamp;    /* the creator's, beside the ring, or NULL */
+	uint32_t stamp_tail;	    /* entries before it have their time */
+	/* Moderation: an event for any completion waits until hold_max have come (0: no such bound)
+	 * or hold_ns have passed since the first. hold_ns 0: it does not wait. */
+	uint32_t hold_max;
+	uint32_t n_held; /* completions since the arm, while the event waits */
+	vrb_ns hold_ns;
 };
 
 /* Pushes a copy of cqe. Full: the completion is lost, the CQ is dead and fx gets CQ_ERR (IBA
- * C10-100). Fires the arm. */
+ * C10-100); or with overwrites, the oldest is lost. Fires the arm, or holds the event back. */
 void vrb_cq_push(struct vrb_cq *cq, const struct vrb_cqe *cqe, bool solicited, struct vrb_fx *fx);
 
 /* Takes up to n completions; releases send queue entries of their QPs. Returns how many. */
 uint32_t vrb_cq_poll(struct vrb_cq *cq, uint32_t n, struct vrb_wc *wc);
+/* Takes one with its time (zeros when the CQ has none); false: there is none. */
+bool vrb_cq_poll_stamped(struct vrb_cq *cq, struct vrb_wc *wc, struct vrb_stamp *stamp);
+
+/* The time of all that were pushed since the last call. */
+void vrb_cq_stamp(struct vrb_cq *cq, struct vrb_stamp now);
 
 /* IBA 11.2.6.4: solicited does not weaken an arm for any completion. */
 void vrb_cq_arm(struct vrb_cq *cq, bool solicited_only);
@@ -95,6 +122,15 @@ void vrb_cq_arm(struct vrb_cq *cq, bool solicited_only);
  * bounded number (perftest) rely on it. True: an event is due at once.
  */
 bool vrb_cq_is_behind(const struct vrb_cq *cq);
+
+/* Behind, and armed for any completion: the event, or its moderation, begins with what lies there.
+ */
+void vrb_cq_catch_up(struct vrb_cq *cq, struct vrb_fx *fx);
+
+/* New bounds; an event that waits under the old ones comes at once. */
+void vrb_cq_moderate(struct vrb_cq *cq, uint32_t hold_max, vrb_ns hold_ns, struct vrb_fx *fx);
+/* hold_ns are over: fires what waits. */
+void vrb_cq_expire(struct vrb_cq *cq, struct vrb_fx *fx);
 
 /* Without the lock: nothing to be polled, a moment ago. */
 static inline bool vrb_cq_looks_empty(const struct vrb_cq *cq)

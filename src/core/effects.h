@@ -2,7 +2,7 @@
 /*
  * What a step of the core asks its caller to do, as bounded arrays of data. A step sets counts and
  * never clears arrays; the caller executes the effects in this order before it releases the
- * engine's lock: placements, then notifications and events, then reports. Completions are not
+ * engine's lock: placements, then what is due for CQs and events, then reports. Completions are not
  * effects: the core pushes them into the CQ's ring itself (core/cq.h), so a caller that lets
  * anybody poll must have executed the placements first.
  */
@@ -47,7 +47,7 @@ struct vrb_async {
 
 struct vrb_fx {
 	uint32_t n_place, n_event, n_report;
-	struct vrb_cq *notify; /* chain by notify_next of CQs whose arm fired in this step */
+	struct vrb_cq *notify; /* chain by notify_next of CQs with something due (core/cq.h) */
 	struct vrb_place place[VRB_MAX_SGE + 1];
 	struct vrb_async event[VRB_FX_EVENTS_MAX];
 	struct vrb_report report[VRB_FX_REPORTS_MAX];

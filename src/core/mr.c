@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/internal.h"
+#include "rules/mem.h"
 
 #define TAG_MASK 0xffu
 
@@ -158,39 +159,24 @@ static bool was_valid(const struct vrb_keytab *t, uint32_t key)
 	return age < t->ent[i].n_uses;
 }
 
-static enum vrb_verdict check_range(const struct vrb_key *e, uint64_t addr, uint64_t len,
-				    uint64_t *by)
+static struct vrb_mem region_of(const struct vrb_key *e)
 {
-	uint64_t off = addr - e->base;
-
-	if (addr < e->base) {
-		*by = e->base - addr;
-		return VRB_V_LKEY_RANGE_START;
-	}
-	if (off > e->len || len > e->len - off) {
-		*by = off + len - e->len;
-		return VRB_V_LKEY_RANGE_END;
-	}
-	return VRB_OK;
+	return (struct vrb_mem){e->base, e->len, e->pd, e->access};
 }
 
-static enum vrb_verdict local_verdict(const struct vrb_keytab *t, const struct vrb_sge *sge,
-				      uint32_t pd, uint32_t need, struct vrb_report *r)
+static enum vrb_verdict local_verdict(const struct vrb_keytab *t, const struct vrb_mem_use *u,
+				      struct vrb_report *r)
 {
-	const struct vrb_key *e = find(t, sge->lkey);
-	enum vrb_verdict v;
+	const struct vrb_key *e = find(t, u->key);
+	struct vrb_mem m;
 
 	if (!e)
-		return was_valid(t, sge->lkey) ? VRB_V_LKEY_STALE : VRB_V_LKEY_UNKNOWN;
+		return vrb_mem_refuse(
+			r, was_valid(t, u->key) ? VRB_V_LKEY_STALE : VRB_V_LKEY_UNKNOWN, u);
 	if (e->kind != VRB_KEY_LOCAL)
-		return VRB_V_LKEY_IS_RKEY;
-	if (e->pd != pd)
-		return VRB_V_LKEY_OTHER_PD;
-	if ((e->access & need) != need)
-		return VRB_V_LKEY_NO_WRITE;
-	v = check_range(e, sge->addr, sge->len, &r->val[4]);
-	r->val[5] = e->len;
-	return v;
+		return vrb_mem_refuse(r, VRB_V_LKEY_IS_RKEY, u);
+	m = region_of(e);
+	return vrb_mem_local(&m, u, r);
 }
 
 enum vrb_verdict vrb_key_check_local(const struct vrb_keytab *t, const struct vrb_sge *sge,
@@ -208,11 +194,14 @@ enum vrb_verdict vrb_key_check_local(const struct vrb_keytab *t, const struct vr
 		*host = e->host + (sge->addr - e->base);
 		return VRB_OK;
 	}
-	*r = (struct vrb_report){
-		.val = {sge_index, sge->lkey, sge->addr, sge->len},
-	};
-	r->verdict = local_verdict(t, sge, pd, need, r);
-	return r->verdict;
+	return local_verdict(t,
+			     &(struct vrb_mem_use){.addr = sge->addr,
+						   .len = sge->len,
+						   .key = sge->lkey,
+						   .index = sge_index,
+						   .pd = pd,
+						   .need = need},
+			     r);
 }
 
 static enum vrb_verdict stale_remote(const struct vrb_keytab *t, uint32_t rkey)
@@ -235,27 +224,19 @@ static enum vrb_verdict check_window(const struct vrb_key *e, vrb_qpn qpn)
 static enum vrb_verdict remote_verdict(const struct vrb_keytab *t, const struct vrb_key *e,
 				       uint32_t pd, uint32_t need, struct vrb_report *r)
 {
-	uint32_t rkey = (uint32_t)r->val[0];
+	struct vrb_mem_remote a = {r->val[1], r->val[2], (uint32_t)r->val[0], pd, need};
 	enum vrb_verdict v;
+	struct vrb_mem m;
 
 	if (!e)
-		return stale_remote(t, rkey);
+		return stale_remote(t, a.key);
 	if (e->kind == VRB_KEY_LOCAL)
 		return VRB_V_RKEY_IS_LKEY;
-	if (e->pd != pd)
-		return VRB_V_RKEY_OTHER_PD;
-	v = check_window(e, r->qpn);
-	if (v != VRB_OK)
-		return v;
-	if ((e->access & need) != need) {
-		r->val[1] = e->access;
-		r->val[2] = need;
-		return VRB_V_RKEY_RIGHTS;
-	}
-	v = check_range(e, r->val[1], r->val[2], &r->val[3]);
-	if (v == VRB_V_LKEY_RANGE_START)
-		return VRB_V_RKEY_RANGE_START;
-	return v == VRB_OK ? VRB_OK : VRB_V_RKEY_RANGE_END;
+	m = region_of(e);
+	v = vrb_mem_remote_pd(&m, &a, r);
+	if (v == VRB_OK)
+		v = check_window(e, r->qpn);
+	return v == VRB_OK ? vrb_mem_remote(&m, &a, r) : v;
 }
 
 enum vrb_verdict vrb_key_check_remote(const struct vrb_keytab *t, uint32_t rkey, uint64_t va,

@@ -11,20 +11,23 @@
  *   next_psn is the PSN of the next packet to be made. Going back after a loss (rewound) moves it,
  *   sq_send and send_off back; high_psn and sq_started then say how far sending had come. When not
  *   rewound, high_psn and sq_started mean nothing: next_psn and sq_send are the frontier.
+ * On a link that loses packets (probe_ns set, core/window.h) the packet at una_psn is sent once
+ * more, beside the stream, when nothing has been heard for a while: a probe (core/retry.c).
  * A started entry has first and last set. Local operations (bind, invalidate) take no PSN: their
  * first and last are that of the next packet.
  *
- * The straight line. slow_tx == 0 says: RC, RTS, send_off == 0 and none of rewound, rnr_wait,
- * failing, peer_gone. Then an unfenced SEND of one packet at sq_send (sq_send != sq.tail), in
- * flight below window_max, its SGEs good, is sent by: wqe->first = wqe->last = next_psn; next_psn
- * + 1; sq_send + 1; ack_deadline = now + timeout_ns if it is VRB_NS_NEVER (timeout_ns is NEVER when
- * there is no timer; add with vrb_ns_add); the packet has AckReq. Nothing else changes.
+ * The straight line. slow_tx == 0 says: RC, RTS, send_off == 0, a lossless link (no probes) and
+ * none of rewound, rnr_wait, failing, peer_gone, tapped. Then an unfenced SEND of one packet at
+ * sq_send (sq_send != sq.tail), in flight below window_max, its SGEs good, is sent by: wqe->first =
+ * wqe->last = next_psn; next_psn + 1; sq_send + 1; ack_deadline = now + timeout_ns if it is
+ * VRB_NS_NEVER (timeout_ns is NEVER when there is no timer; add with vrb_ns_add); the packet has
+ * AckReq. Nothing else changes.
  *
  * slow_rx == 0 says: RC, RTS or SQD (or RTR with COMM_EST made), rx_seq == 0, nak_sent == false,
- * nak_syndrome == 0, no SRQ. Then a SEND Only with psn == epsn whose receive (rq.head != rq.tail)
- * has room and good keys is taken by: placement; epsn + 1; ack_psn = psn; msn + 1 (24 bits);
- * ack_pending |= AckReq; rq.head + 1; the completion pushed. Nothing else changes. Both CQs must
- * not be dead and have room (the full step handles overrun).
+ * nak_syndrome == 0, no SRQ, not tapped. Then a SEND Only with psn == epsn whose receive (rq.head
+ * != rq.tail) has room and good keys is taken by: placement; epsn + 1; ack_psn = psn; msn + 1 (24
+ * bits); ack_pending |= AckReq; rq.head + 1; the completion pushed. Nothing else changes. Both CQs
+ * must not be dead and have room (the full step handles overrun).
  */
 #ifndef VRB_CORE_QP_H
 #define VRB_CORE_QP_H
@@ -38,7 +41,8 @@
 #include "core/wqe.h"
 #include "rules/attr.h"
 
-#define VRB_RD_ATOMIC_MAX 16
+#define VRB_RD_ATOMIC_MAX 128 /* powers of two */
+#define VRB_RD_ATOMIC_OWN 16  /* held without vrb_qp_give_rd */
 
 /* A READ or atomic that was accepted: kept for the response and for replay (IBA 9.7.5.1.1). */
 struct vrb_rd_res {
@@ -48,12 +52,19 @@ struct vrb_rd_res {
 	bool done;    /* the response was made completely at least once */
 	uint32_t rkey;
 	uint64_t va;
-	uint32_t len;		/* READ */
-	uint32_t beg, off, end; /* READ: bytes of the response owed, off is the next */
-	uint64_t orig;		/* atomic: the old value, filled by the placement */
+	uint32_t len; /* READ */
+	uint32_t beg; /* READ: where the response owed begins */
+	union {
+		struct {
+			uint32_t off, end; /* READ: the next byte of it, and where it ends */
+		};
+		uint64_t orig; /* atomic: the old value, filled by the placement */
+	};
 };
 
 enum { VRB_RX_IDLE, VRB_RX_SEND, VRB_RX_WRITE }; /* rx_seq */
+
+enum { VRB_PROBE_NONE, VRB_PROBE_DUE, VRB_PROBE_DATA, VRB_PROBE_RD }; /* probe */
 
 enum { /* slow_tx: why the straight line for sending is barred */
        VRB_SLOW_STATE = 1,
@@ -62,9 +73,11 @@ enum { /* slow_tx: why the straight line for sending is barred */
        VRB_SLOW_RNR = 8,
        VRB_SLOW_FAILING = 16,
        VRB_SLOW_GONE = 32,
-       /* slow_rx: STATE, MIDDLE and */
-       VRB_SLOW_NAK = 64,
-       VRB_SLOW_SRQ = 128,
+       VRB_SLOW_TAPPED = 64,
+       VRB_SLOW_PROBED = 128,
+       /* slow_rx: STATE, MIDDLE, TAPPED and */
+       VRB_SLOW_NAK = 4,
+       VRB_SLOW_SRQ = 8,
 };
 
 struct vrb_qp {
@@ -98,6 +111,7 @@ struct vrb_qp {
 	uint8_t retry_left, rnr_left;
 	bool resend_guard; /* gone back to resend_psn, no progress since: more NAKs for it are
 			      echoes */
+	bool tapped;	   /* the caller wants to see every packet */
 
 	/* for the caller, hot too */
 	struct vrb_list timer_node; /* has a deadline */
@@ -121,10 +135,18 @@ struct vrb_qp {
 	struct vrb_psn ackreq_psn; /* newest inside a message of several packets */
 	vrb_ns rnr_deadline;	   /* VRB_NS_NEVER when not running */
 	struct vrb_report gone_why;
+	bool resend_made;	 /* rewound: the packet at resend_psn has been sent, at resend_at */
+	uint8_t probe, n_probes; /* due, or what was sent; probes since the last progress */
+	struct vrb_psn probe_end; /* the last PSN that the probe stands for */
+	vrb_ns probe_at;	  /* when it was made */
+	vrb_ns resend_at, probe_deadline;
+	vrb_ns probe_ns;   /* set by core/window.h; VRB_NS_NEVER: the link loses nothing */
+	vrb_ns rtt_min_ns; /* the same; 0: not known */
 
 	/* responder */
-	uint8_t rx_seq; /* which message is in progress: VRB_RX_ */
-	bool nak_sent;	/* one NAK per gap */
+	uint8_t rx_seq;		  /* which message is in progress: VRB_RX_ */
+	bool nak_sent;		  /* one NAK per gap and round */
+	struct vrb_psn nak_round; /* the PSN that brought it; epsn for an RNR NAK */
 	bool comm_est_done;
 	bool last_wqe_done;
 	bool have_rwqe;		   /* SRQ: cur_rwqe is bound to the message in progress */
@@ -132,14 +154,19 @@ struct vrb_qp {
 	uint32_t rx_rkey, rx_left; /* WRITE: bytes still to come */
 	uint32_t rx_len;	   /* bytes of the message so far */
 	uint8_t nak_syndrome;	   /* owed NAK or RNR NAK, 0 none */
+	uint8_t refuse_next; /* the caller's, for one packet: a request in order is answered so */
 	struct vrb_psn nak_psn;
-	struct vrb_rd_res rd[VRB_RD_ATOMIC_MAX];
-	uint32_t rd_tail, rd_n;	   /* rd_n requests are stored, the newest at (rd_tail - 1) % MAX */
-	uint32_t n_rd_pending;	   /* entries with pending */
-	struct vrb_rwqe *cur_rwqe; /* SRQ: memory for one receive WQE of the SRQ's max_sge SGEs */
+	struct vrb_rd_res rd_own[VRB_RD_ATOMIC_OWN];
+	struct vrb_rd_res *rd_more; /* in their place, or NULL */
+	uint32_t rd_tail, rd_n;	    /* rd_n requests are stored, the newest before rd_tail */
+	uint32_t rd_next;	    /* those before it are not pending */
+	uint32_t n_rd_pending;	    /* entries with pending */
+	uint32_t n_rd_unanswered;   /* entries without done */
+	struct vrb_rwqe *cur_rwqe;  /* SRQ: memory for one receive WQE of the SRQ's max_sge SGEs */
 
 	/* for the caller */
-	struct vrb_list active_node; /* has packets to make */
+	uint32_t n_timeouts, n_probes_sent; /* only grow */
+	struct vrb_list active_node;	    /* has packets to make */
 	void *owner;
 };
 
@@ -168,6 +195,24 @@ void vrb_qp_init(struct vrb_qp *qp, const struct vrb_qp_conf *conf);
 void vrb_qp_modify(struct vrb_qp *qp, const struct vrb_qp_attr *attr, uint32_t mask, uint32_t mtu,
 		   uint32_t window_max, struct vrb_fx *fx);
 void vrb_qp_query(const struct vrb_qp *qp, struct vrb_qp_attr *attr);
+
+/* Zeroed memory for VRB_RD_ATOMIC_MAX READs and atomics, in rd_more from now on: before a modify
+ * that sets max_dest_rd_atomic above VRB_RD_ATOMIC_OWN, which else is cut to that. The caller's
+ * still, to be freed after fini. */
+void vrb_qp_give_rd(struct vrb_qp *qp, struct vrb_rd_res *mem);
+
+static inline uint32_t vrb_qp_rd_max(const struct vrb_qp *qp)
+{
+	return qp->rd_more ? VRB_RD_ATOMIC_MAX : VRB_RD_ATOMIC_OWN;
+}
+
+static inline struct vrb_rd_res *vrb_qp_rd(struct vrb_qp *qp, uint32_t i)
+{
+	return (qp->rd_more ? qp->rd_more : qp->rd_own) + i % vrb_qp_rd_max(qp);
+}
+
+/* From now on every packet takes the full step, or need not any more. */
+void vrb_qp_tap(struct vrb_qp *qp, bool on);
 
 static inline bool vrb_qp_is_plain_tx(const struct vrb_qp *qp)
 {

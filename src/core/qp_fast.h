@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The straight line: an RC SEND of one packet, in order, with at most one SGE, to a CQ that nobody
- * has armed. Each predicate either does exactly what the full step would do with the same event, or
- * does nothing and returns false; a differential test holds them equal
+ * has armed and that keeps no times. Each predicate either does exactly what the full step would do
+ * with the same event, or does nothing and returns false; a differential test holds them equal
  * (tests/unit/core/test_fast.c). When the straight line may be taken is said in core/qp.h.
  */
 #ifndef VRB_CORE_QP_FAST_H
@@ -33,7 +33,8 @@ static inline uint64_t vrb_key_fast_local(const struct vrb_keytab *t, const stru
 /* Appends a completion when the CQ is quiet and has room. */
 static inline struct vrb_cqe *vrb_cq_fast_slot(struct vrb_cq *cq)
 {
-	if (vrb_unlikely(cq->armed != VRB_CQ_UNARMED || cq->dead || cq->tail - cq->head >= cq->cap))
+	if (vrb_unlikely(cq->armed != VRB_CQ_UNARMED || cq->closed ||
+			 cq->tail - cq->head >= cq->cap))
 		return NULL;
 	return &cq->ring[cq->tail & cq->mask];
 }

@@ -31,6 +31,7 @@ void vrb_qp_init(struct vrb_qp *qp, const struct vrb_qp_conf *conf)
 	qp->window_max = VRB_WINDOW_CLAMP;
 	qp->read_chunk = VRB_WINDOW_CLAMP / 4;
 	qp->ack_deadline = qp->rnr_deadline = qp->timeout_ns = VRB_NS_NEVER;
+	qp->probe_deadline = qp->probe_ns = VRB_NS_NEVER;
 	vrb_list_init(&qp->active_node);
 	vrb_list_init(&qp->timer_node);
 	vrb_list_init(&qp->ack_node);
@@ -39,8 +40,8 @@ void vrb_qp_init(struct vrb_qp *qp, const struct vrb_qp_conf *conf)
 
 void vrb_qp_forget_responses(struct vrb_qp *qp)
 {
-	for (uint32_t i = 0; i < VRB_RD_ATOMIC_MAX; i++)
-		qp->rd[i].pending = false;
+	for (uint32_t i = 0; i < vrb_qp_rd_max(qp); i++)
+		vrb_qp_rd(qp, i)->pending = false;
 	qp->n_rd_pending = 0;
 	qp->nak_syndrome = 0;
 	qp->resp_pending = false;
@@ -66,11 +67,15 @@ static void reset(struct vrb_qp *qp)
 	qp->peer_gone = false;
 	qp->ack_pending = qp->nak_sent = qp->comm_est_done = qp->last_wqe_done = false;
 	qp->have_rwqe = false;
+	qp->refuse_next = 0;
 	qp->rx_seq = VRB_RX_IDLE;
-	qp->rd_tail = qp->rd_n = 0;
-	memset(qp->rd, 0, sizeof(qp->rd));
+	qp->rd_tail = qp->rd_n = qp->rd_next = qp->n_rd_unanswered = 0;
 	vrb_qp_forget_responses(qp);
 	qp->ack_deadline = qp->rnr_deadline = qp->timeout_ns = VRB_NS_NEVER;
+	qp->probe_deadline = qp->probe_ns = VRB_NS_NEVER;
+	qp->rtt_min_ns = 0;
+	qp->n_probes = 0;
+	qp->probe = VRB_PROBE_NONE;
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->access = qp->msn = 0;
 	qp->next_psn = qp->una_psn = qp->epsn = qp->ack_psn = vrb_psn(0);
@@ -125,8 +130,8 @@ static void apply_attr(struct vrb_qp *qp, uint32_t mask)
 
 	qp->access = a->access;
 	qp->dqpn = a->dest_qpn;
-	if (a->max_dest_rd_atomic > VRB_RD_ATOMIC_MAX)
-		a->max_dest_rd_atomic = VRB_RD_ATOMIC_MAX;
+	if (a->max_dest_rd_atomic > vrb_qp_rd_max(qp))
+		a->max_dest_rd_atomic = (uint8_t)vrb_qp_rd_max(qp);
 	if (mask & VRB_QPA_TIMEOUT)
 		qp->timeout_ns = a->timeout ? TIMEOUT_UNIT_NS << (a->timeout & 31) : VRB_NS_NEVER;
 	if (mask & VRB_QPA_RETRY_CNT)

@@ -44,7 +44,8 @@ void vrb_qp_flush_send(struct vrb_qp *qp, struct vrb_fx *fx)
 	qp->rewound = qp->failing = qp->rnr_wait = qp->resend_guard = false;
 	qp->n_rd_out = 0;
 	qp->una_psn = qp->next_psn;
-	qp->ack_deadline = qp->rnr_deadline = VRB_NS_NEVER;
+	qp->ack_deadline = qp->rnr_deadline = qp->probe_deadline = VRB_NS_NEVER;
+	qp->probe = VRB_PROBE_NONE;
 }
 
 void vrb_qp_flush_recv(struct vrb_qp *qp, struct vrb_fx *fx)
@@ -183,6 +184,10 @@ static uint8_t tx_flags(const struct vrb_qp *qp)
 		f |= VRB_SLOW_FAILING;
 	if (qp->peer_gone)
 		f |= VRB_SLOW_GONE;
+	if (qp->tapped)
+		f |= VRB_SLOW_TAPPED;
+	if (qp->probe_ns != VRB_NS_NEVER)
+		f |= VRB_SLOW_PROBED;
 	return (uint8_t)f;
 }
 
@@ -200,7 +205,16 @@ static uint8_t rx_flags(const struct vrb_qp *qp)
 		f |= VRB_SLOW_NAK;
 	if (qp->srq)
 		f |= VRB_SLOW_SRQ;
+	if (qp->tapped)
+		f |= VRB_SLOW_TAPPED;
 	return (uint8_t)f;
+}
+
+void vrb_qp_tap(struct vrb_qp *qp, bool on)
+{
+	qp->tapped = on;
+	qp->slow_tx = tx_flags(qp);
+	qp->slow_rx = rx_flags(qp);
 }
 
 void vrb_qp_settle(struct vrb_qp *qp, struct vrb_fx *fx)

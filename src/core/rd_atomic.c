@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * READ and atomic requests at the responder, and the making of all responses (IBA 9.7.5.1). The
- * newest VRB_RD_ATOMIC_MAX requests are kept in PSN order: first as the responses still owed, then
- * for replay. A repeated READ is read from memory anew, from where the repetition begins; an atomic
- * answers with the value stored when it was executed and is never executed again.
+ * newest requests (vrb_qp_rd_max of them) are kept in PSN order: first as the responses still owed,
+ * then for replay. A repeated READ is read from memory anew, from where the repetition begins; an
+ * atomic answers with the value stored when it was executed and is never executed again.
  *
  * The oldest entry that owes a response is served first, so responses leave in PSN order, and a
  * requester that has gone back gets them in the order it asks again. A READ is read when its
@@ -11,23 +11,16 @@
  */
 #include "core/internal.h"
 
-static struct vrb_rd_res *slot(struct vrb_qp *qp, uint32_t i)
-{
-	return &qp->rd[i % VRB_RD_ATOMIC_MAX];
-}
-
 static uint32_t oldest(const struct vrb_qp *qp)
 {
 	return qp->rd_tail - qp->rd_n;
 }
 
-static uint32_t n_unanswered(struct vrb_qp *qp)
+void vrb_qp_give_rd(struct vrb_qp *qp, struct vrb_rd_res *mem)
 {
-	uint32_t n = 0;
-
 	for (uint32_t i = oldest(qp); i != qp->rd_tail; i++)
-		n += !slot(qp, i)->done;
-	return n;
+		mem[i % VRB_RD_ATOMIC_MAX] = *vrb_qp_rd(qp, i);
+	qp->rd_more = mem;
 }
 
 /* To ERR by the user: answers that are owed are not given, so the ACK that still leaves must not
@@ -35,19 +28,23 @@ static uint32_t n_unanswered(struct vrb_qp *qp)
 void vrb_rd_abandon(struct vrb_qp *qp)
 {
 	for (uint32_t i = oldest(qp); i != qp->rd_tail; i++) {
-		if (slot(qp, i)->done)
+		if (vrb_qp_rd(qp, i)->done)
 			continue;
-		qp->ack_psn = vrb_psn_sub(slot(qp, i)->first, 1);
+		qp->ack_psn = vrb_psn_sub(vrb_qp_rd(qp, i)->first, 1);
 		break;
 	}
 	vrb_qp_forget_responses(qp);
 }
 
-static void owe(struct vrb_qp *qp, struct vrb_rd_res *s)
+static void owe(struct vrb_qp *qp, uint32_t i)
 {
+	struct vrb_rd_res *s = vrb_qp_rd(qp, i);
+
 	if (!s->pending)
 		qp->n_rd_pending++;
 	s->pending = true;
+	if (qp->rd_tail - i > qp->rd_tail - qp->rd_next)
+		qp->rd_next = i;
 }
 
 static void settle_debt(struct vrb_qp *qp, struct vrb_rd_res *s)
@@ -55,6 +52,35 @@ static void settle_debt(struct vrb_qp *qp, struct vrb_rd_res *s)
 	if (s->pending)
 		qp->n_rd_pending--;
 	s->pending = false;
+}
+
+static void answered(struct vrb_qp *qp, struct vrb_rd_res *s)
+{
+	if (!s->done)
+		qp->n_rd_unanswered--;
+	s->done = true;
+	settle_debt(qp, s);
+	if (vrb_psn_eq(s->last, qp->ack_psn))
+		qp->ack_pending = false; /* it acknowledges everything before */
+}
+
+/*
+ * What a plain ACK says. A READ or atomic is acknowledged by its response only: to take an ACK with
+ * its PSN for an implied NAK is the requester's duty (IBA 9.7.5), but Linux rxe completes it as if
+ * the data had come.
+ */
+static struct vrb_psn plain_ack_psn(struct vrb_qp *qp)
+{
+	struct vrb_psn psn = qp->ack_psn;
+
+	for (uint32_t i = qp->rd_tail; i != oldest(qp); i--) {
+		const struct vrb_rd_res *s = vrb_qp_rd(qp, i - 1);
+
+		if (!vrb_psn_eq(s->last, psn))
+			break;
+		psn = vrb_psn_sub(s->first, 1);
+	}
+	return psn;
 }
 
 static uint32_t right_of(struct vrb_opcode op)
@@ -79,7 +105,7 @@ static bool check(struct vrb_qp *qp, const struct vrb_pkt *pkt, uint64_t *host, 
 	if (!(qp->access & need))
 		return refuse(f, VRB_NAK_INVALID,
 			      vrb_report1(qp, VRB_V_NAK_QP_ACCESS, pkt->op.v, qp->access));
-	if (n_unanswered(qp) >= qp->attr.max_dest_rd_atomic)
+	if (qp->n_rd_unanswered >= qp->attr.max_dest_rd_atomic)
 		return refuse(f, VRB_NAK_INVALID,
 			      vrb_report1(qp, VRB_V_NAK_RD_ATOMIC, qp->attr.max_dest_rd_atomic, 0));
 	if (read && pkt->dma_len > VRB_MAX_MSG)
@@ -121,8 +147,8 @@ bool vrb_rd_accept(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_fx *
 		return false;
 	if (read)
 		n = vrb_n_packets(pkt->dma_len, qp->mtu);
-	s = slot(qp, qp->rd_tail++);
-	if (qp->rd_n < VRB_RD_ATOMIC_MAX)
+	s = vrb_qp_rd(qp, qp->rd_tail++);
+	if (qp->rd_n < vrb_qp_rd_max(qp))
 		qp->rd_n++;
 	settle_debt(qp, s); /* a repetition that nobody waits for any more */
 	*s = (struct vrb_rd_res){
@@ -134,29 +160,31 @@ bool vrb_rd_accept(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_fx *
 		.len = read ? pkt->dma_len : 8,
 		.end = read ? pkt->dma_len : 0,
 	};
-	owe(qp, s);
+	qp->n_rd_unanswered++;
+	owe(qp, qp->rd_tail - 1);
 	if (!read)
 		execute_atomic(pkt, host, s, fx);
 	qp->msn = (qp->msn + 1) & VRB_PSN_MASK;
 	return true;
 }
 
-static struct vrb_rd_res *find(struct vrb_qp *qp, const struct vrb_pkt *pkt)
+/* The index of the request that pkt repeats, or rd_tail. */
+static uint32_t find(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 {
 	for (uint32_t i = qp->rd_tail; i != oldest(qp); i--) {
-		struct vrb_rd_res *s = slot(qp, i - 1);
+		struct vrb_rd_res *s = vrb_qp_rd(qp, i - 1);
 
 		if (s->op.v == pkt->op.v &&
 		    vrb_psn_dist(pkt->psn, s->first) <= vrb_psn_dist(s->last, s->first))
-			return s;
+			return i - 1;
 	}
-	return NULL;
+	return qp->rd_tail;
 }
 
 /* IBA C9-107: a repeated READ may begin in the middle, but must lie inside the original. */
-static bool repeat_read(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_rd_res *s,
-			struct vrb_fx *fx)
+static bool repeat_read(struct vrb_qp *qp, const struct vrb_pkt *pkt, uint32_t i, struct vrb_fx *fx)
 {
+	struct vrb_rd_res *s = vrb_qp_rd(qp, i);
 	uint32_t off = vrb_psn_dist(pkt->psn, s->first) * qp->mtu;
 	struct vrb_fault f;
 	uint64_t host;
@@ -173,19 +201,19 @@ static bool repeat_read(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb
 	}
 	s->beg = s->off = off;
 	s->end = off + pkt->dma_len;
-	owe(qp, s);
+	owe(qp, i);
 	return true;
 }
 
 void vrb_rd_duplicate(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_fx *fx)
 {
-	struct vrb_rd_res *s = find(qp, pkt);
-	bool known = s != NULL;
+	uint32_t i = find(qp, pkt);
+	bool known = i != qp->rd_tail;
 
-	if (s && vrb_op_has(s->op, VRB_OPF_READ))
-		known = repeat_read(qp, pkt, s, fx);
-	else if (s)
-		owe(qp, s);
+	if (known && vrb_op_has(pkt->op, VRB_OPF_READ))
+		known = repeat_read(qp, pkt, i, fx);
+	else if (known)
+		owe(qp, i);
 	if (!known)
 		vrb_qp_report(qp, fx, VRB_V_DROP_READ_DUP, pkt->psn.v, 0);
 }
@@ -254,30 +282,27 @@ static void make_read(struct vrb_qp *qp, struct vrb_rd_res *s, struct vrb_tx *tx
 	tx->n_seg = len > 0;
 	tx->seg[0] = (struct vrb_seg){.base = (const void *)(uintptr_t)host, .len = len};
 	s->off += len;
-	if (s->off == s->end) {
-		s->done = true;
-		settle_debt(qp, s);
-	}
+	if (s->off == s->end)
+		answered(qp, s);
 }
 
 static void make_rd(struct vrb_qp *qp, struct vrb_tx *tx, struct vrb_fx *fx)
 {
-	struct vrb_rd_res *s = NULL;
+	struct vrb_rd_res *s;
 
-	for (uint32_t i = oldest(qp); i != qp->rd_tail; i++) {
-		s = slot(qp, i);
-		if (s->pending)
-			break;
-	}
-	VRB_ASSERT(s && s->pending);
+	if (qp->rd_tail - qp->rd_next > qp->rd_n)
+		qp->rd_next = oldest(qp);
+	while (qp->rd_next != qp->rd_tail && !vrb_qp_rd(qp, qp->rd_next)->pending)
+		qp->rd_next++;
+	s = vrb_qp_rd(qp, qp->rd_next);
+	VRB_ASSERT(s->pending);
 	if (vrb_op_has(s->op, VRB_OPF_READ)) {
 		make_read(qp, s, tx, fx);
 		return;
 	}
 	head(qp, tx, VRB_OP_ATOMIC_ACK, s->first, VRB_AETH_ACK | VRB_AETH_CREDITS_UNLIMITED);
 	tx->pkt.atomic_orig = s->orig;
-	s->done = true;
-	settle_debt(qp, s);
+	answered(qp, s);
 }
 
 bool vrb_qp_poll_response(struct vrb_qp *qp, vrb_ns now, struct vrb_tx *tx, struct vrb_fx *fx)
@@ -288,7 +313,8 @@ bool vrb_qp_poll_response(struct vrb_qp *qp, vrb_ns now, struct vrb_tx *tx, stru
 	} else if (qp->nak_syndrome) {
 		make_nak(qp, tx);
 	} else if (qp->ack_pending) {
-		head(qp, tx, VRB_OP_ACK, qp->ack_psn, VRB_AETH_ACK | VRB_AETH_CREDITS_UNLIMITED);
+		head(qp, tx, VRB_OP_ACK, plain_ack_psn(qp),
+		     VRB_AETH_ACK | VRB_AETH_CREDITS_UNLIMITED);
 		qp->ack_pending = false;
 	} else {
 		return false;

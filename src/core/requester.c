@@ -52,8 +52,9 @@ static bool must_wait(const struct vrb_qp *qp, const struct vrb_swqe *w)
 	if (vrb_swqe_is_rd(w) && qp->attr.max_rd_atomic > 0 &&
 	    qp->n_rd_out >= qp->attr.max_rd_atomic)
 		return true;
+	/* the nearer of too much and too little: chunks do not divide a window evenly */
 	if (w->op == VRB_WR_READ)
-		n = vrb_n_packets(chunk_len(qp, w), qp->mtu);
+		n = (vrb_n_packets(chunk_len(qp, w), qp->mtu) + 1) / 2;
 	return in_flight > 0 && in_flight + n > qp->window_max;
 }
 
@@ -62,6 +63,8 @@ bool vrb_qp_can_send(const struct vrb_qp *qp, vrb_ns now)
 	(void)now;
 	if (qp->type == VRB_QPT_UD)
 		return qp->state == VRB_QPS_RTS && qp->sq_send != qp->sq.tail;
+	if (qp->probe == VRB_PROBE_DUE)
+		return true;
 	return has_turn(qp) && !must_wait(qp, vrb_qp_swqe(qp, qp->sq_send));
 }
 
@@ -168,21 +171,17 @@ static bool start(struct vrb_qp *qp, struct vrb_swqe *w, struct vrb_fx *fx)
 	return true;
 }
 
-static bool gather(struct vrb_qp *qp, const struct vrb_swqe *w, uint32_t len, struct vrb_tx *tx,
-		   struct vrb_fx *fx)
+static bool gather(const struct vrb_qp *qp, const struct vrb_swqe *w, uint32_t len,
+		   struct vrb_tx *tx, struct vrb_report *r)
 {
 	struct vrb_sgl l = sgl_of(qp, w);
-	struct vrb_report r;
 
 	if (w->flags & VRB_WRF_INLINE) {
 		tx->n_seg = len > 0;
 		tx->seg[0] = (struct vrb_seg){.base = w->data + qp->send_off, .len = len};
 		return true;
 	}
-	if (vrb_sgl_gather(&l, qp->send_off, len, tx, &r))
-		return true;
-	vrb_requester_fail(qp, VRB_WC_LOC_PROT_ERR, &r, fx);
-	return false;
+	return vrb_sgl_gather(&l, qp->send_off, len, tx, r);
 }
 
 /* Operation of the packet at the place first/last of a message (IBA table 35). */
@@ -231,15 +230,14 @@ static bool wants_ack(struct vrb_qp *qp, bool last)
 	return true;
 }
 
-static void arm_ack_timer(struct vrb_qp *qp, vrb_ns now)
-{
-	if (qp->ack_deadline == VRB_NS_NEVER)
-		qp->ack_deadline = vrb_ns_add(now, qp->timeout_ns);
-}
-
 /* The packet at next_psn has been made and stands for n PSNs and len bytes of the message. */
-static void advance(struct vrb_qp *qp, const struct vrb_swqe *w, uint32_t n, uint32_t len)
+static void advance(struct vrb_qp *qp, const struct vrb_swqe *w, uint32_t n, uint32_t len,
+		    vrb_ns now)
 {
+	if (qp->rewound && vrb_psn_eq(qp->next_psn, qp->resend_psn)) {
+		qp->resend_made = true;
+		qp->resend_at = now;
+	}
 	qp->next_psn = vrb_psn_add(qp->next_psn, n);
 	qp->send_off += len;
 	if (qp->send_off == w->len) {
@@ -253,11 +251,10 @@ static void advance(struct vrb_qp *qp, const struct vrb_swqe *w, uint32_t n, uin
 		qp->sq_send = qp->sq_started; /* over local operations that are done already */
 }
 
-static bool make_rd(struct vrb_qp *qp, struct vrb_swqe *w, vrb_ns now, struct vrb_tx *tx)
+/* Header values of the request for a READ or atomic at send_off; the PSNs it stands for. */
+static uint32_t head_rd(const struct vrb_qp *qp, const struct vrb_swqe *w, uint32_t len,
+			struct vrb_tx *tx)
 {
-	uint32_t len = w->op == VRB_WR_READ ? chunk_len(qp, w) : w->len;
-	uint32_t n = w->op == VRB_WR_READ ? vrb_n_packets(len, qp->mtu) : 1;
-
 	if (w->op == VRB_WR_READ)
 		head(qp, tx, VRB_OP_READ_REQ);
 	else
@@ -265,18 +262,26 @@ static bool make_rd(struct vrb_qp *qp, struct vrb_swqe *w, vrb_ns now, struct vr
 	tx->pkt.flags = VRB_PKT_ACKREQ;
 	tx->pkt.rkey = w->rkey;
 	tx->pkt.va = w->va + qp->send_off;
+	tx->n_seg = 0;
 	if (w->op == VRB_WR_READ) {
 		tx->pkt.dma_len = len;
-	} else {
-		tx->pkt.swap_add = w->atomic.swap_add;
-		tx->pkt.compare = w->atomic.compare;
+		return vrb_n_packets(len, qp->mtu);
 	}
-	tx->n_seg = 0;
+	tx->pkt.swap_add = w->atomic.swap_add;
+	tx->pkt.compare = w->atomic.compare;
+	return 1;
+}
+
+static bool make_rd(struct vrb_qp *qp, struct vrb_swqe *w, vrb_ns now, struct vrb_tx *tx)
+{
+	uint32_t len = w->op == VRB_WR_READ ? chunk_len(qp, w) : w->len;
+	uint32_t n = head_rd(qp, w, len, tx);
+
 	qp->ack_run = 0;
 	qp->ackreq_psn = qp->next_psn;
 	qp->n_rd_out++;
-	arm_ack_timer(qp, now);
-	advance(qp, w, n, len);
+	vrb_retry_arm(qp, now);
+	advance(qp, w, n, len, now);
 	return true;
 }
 
@@ -288,16 +293,13 @@ static void complete_unreliable(struct vrb_qp *qp, struct vrb_fx *fx)
 		vrb_requester_retire(qp, fx);
 }
 
-static bool make_data(struct vrb_qp *qp, struct vrb_swqe *w, vrb_ns now, struct vrb_tx *tx,
-		      struct vrb_fx *fx)
+/* The same for a packet of len bytes of a SEND or WRITE. */
+static void head_data(const struct vrb_qp *qp, const struct vrb_swqe *w, uint32_t len,
+		      struct vrb_tx *tx)
 {
-	uint32_t left = w->len - qp->send_off;
-	uint32_t len = left < qp->mtu ? left : qp->mtu;
-	bool first = qp->send_off == 0, last = len == left;
+	bool first = qp->send_off == 0, last = len == w->len - qp->send_off;
 
 	head(qp, tx, operation(w, first, last));
-	if (!gather(qp, w, len, tx, fx))
-		return false;
 	tx->pkt.len = len;
 	if (first && vrb_op_has(tx->pkt.op, VRB_OPF_RETH)) {
 		tx->pkt.rkey = w->rkey;
@@ -310,19 +312,76 @@ static bool make_data(struct vrb_qp *qp, struct vrb_swqe *w, vrb_ns now, struct 
 		tx->pkt.imm = w->imm;
 	if (last && (w->flags & VRB_WRF_SOLICITED) && w->op != VRB_WR_WRITE)
 		tx->pkt.flags |= VRB_PKT_SE;
+}
+
+static uint32_t packet_len(const struct vrb_qp *qp, const struct vrb_swqe *w)
+{
+	uint32_t left = w->len - qp->send_off;
+
+	return left < qp->mtu ? left : qp->mtu;
+}
+
+static bool make_data(struct vrb_qp *qp, struct vrb_swqe *w, vrb_ns now, struct vrb_tx *tx,
+		      struct vrb_fx *fx)
+{
+	uint32_t len = packet_len(qp, w);
+	bool last = len == w->len - qp->send_off;
+	struct vrb_report r;
+
+	if (!gather(qp, w, len, tx, &r)) {
+		vrb_requester_fail(qp, VRB_WC_LOC_PROT_ERR, &r, fx);
+		return false;
+	}
+	head_data(qp, w, len, tx);
 	if (qp->type == VRB_QPT_RC && wants_ack(qp, last)) {
 		tx->pkt.flags |= VRB_PKT_ACKREQ;
-		arm_ack_timer(qp, now);
+		vrb_retry_arm(qp, now);
 	}
-	advance(qp, w, 1, len);
+	advance(qp, w, 1, len, now);
 	if (qp->type == VRB_QPT_UC)
 		complete_unreliable(qp, fx);
+	return true;
+}
+
+/*
+ * The packet at una_psn once more; the stream stays where it is. Whatever stands in the way
+ * (the entry's memory has gone) is no error: the packet had been sent.
+ */
+static bool make_probe(struct vrb_qp *qp, struct vrb_tx *tx)
+{
+	const struct vrb_swqe *w = vrb_qp_swqe(qp, qp->sq_una);
+	struct vrb_psn next = qp->next_psn;
+	uint32_t off = qp->send_off, n = 1;
+	struct vrb_report r;
+	bool rd = vrb_swqe_is_rd(w), made = true;
+
+	qp->probe = VRB_PROBE_NONE;
+	if ((qp->state != VRB_QPS_RTS && qp->state != VRB_QPS_SQD) || vrb_swqe_is_local(w))
+		return false;
+	qp->next_psn = qp->una_psn;
+	qp->send_off = vrb_psn_dist(qp->una_psn, w->first) * qp->mtu;
+	if (rd)
+		n = head_rd(qp, w, w->op == VRB_WR_READ ? chunk_len(qp, w) : w->len, tx);
+	else if ((made = gather(qp, w, packet_len(qp, w), tx, &r)))
+		head_data(qp, w, packet_len(qp, w), tx);
+	qp->next_psn = next;
+	qp->send_off = off;
+	if (!made)
+		return false;
+	tx->pkt.flags |= VRB_PKT_ACKREQ;
+	qp->probe = rd ? VRB_PROBE_RD : VRB_PROBE_DATA;
+	qp->probe_end = vrb_psn_add(qp->una_psn, n - 1);
+	qp->n_probes_sent++;
 	return true;
 }
 
 /* Bounded by the queue: each turn that makes no packet passes a local operation. */
 static bool poll_connected(struct vrb_qp *qp, vrb_ns now, struct vrb_tx *tx, struct vrb_fx *fx)
 {
+	if (qp->probe == VRB_PROBE_DUE && make_probe(qp, tx)) {
+		qp->probe_at = now;
+		return true;
+	}
 	while (has_turn(qp)) {
 		struct vrb_swqe *w = vrb_qp_swqe(qp, qp->sq_send);
 

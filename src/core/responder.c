@@ -3,7 +3,8 @@
  * A packet arrives: which half of the QP it is for, and for RC requests the chain of checks of IBA
  * 9.7.4: PSN, opcode sequence, opcode, then what executing it needs (core/receive.c, rd_atomic.c).
  * The first check that fails decides. A lost packet is answered once (nak_sent) until the expected
- * one comes; a missing receive is answered RNR and holds everything behind it in the same way.
+ * one comes, or until the requester has visibly gone back and passed the gap once more (ahead());
+ * a missing receive is answered RNR and holds everything behind it in the same way.
  *
  * Responses are owed, not made here: vrb_qp_poll_response makes them in PSN order, READs and
  * atomics first, then a NAK, then the plain ACK, which says epsn - 1.
@@ -27,6 +28,7 @@ static void rnr(struct vrb_qp *qp, const struct vrb_fault *f, struct vrb_fx *fx)
 	vrb_fx_report(fx, &f->r);
 	owe_nak(qp, (uint8_t)(VRB_AETH_RNR | (qp->attr.min_rnr_timer & 31)), qp->epsn);
 	qp->nak_sent = true; /* what follows is dropped without a sequence NAK */
+	qp->nak_round = qp->epsn;
 }
 
 /* Section 8 of the responder's faults: the NAK, the receive's completion, the event, ERR. */
@@ -70,6 +72,33 @@ static bool check_opcode(const struct vrb_qp *qp, struct vrb_opcode op, struct v
 	return true;
 }
 
+/* On purpose: a request that is in order is refused as if what it needs were not there. */
+static void refuse(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_fx *fx)
+{
+	struct vrb_fault f = {
+		.syndrome = qp->refuse_next,
+		.r = vrb_report1(qp, VRB_V_FAULT_NAK, qp->refuse_next, pkt->psn.v),
+	};
+
+	switch (f.syndrome) {
+	case VRB_NAK_PSN_SEQ: /* as if it had been lost and a later one had come */
+		vrb_fx_report(fx, &f.r);
+		owe_nak(qp, f.syndrome, qp->epsn);
+		qp->nak_sent = true;
+		return;
+	case VRB_NAK_ACCESS:
+		f.status = VRB_WC_REM_ACCESS_ERR;
+		break;
+	case VRB_NAK_OPERATIONAL:
+		f.status = VRB_WC_LOC_QP_OP_ERR;
+		break;
+	default:
+		f.status = VRB_WC_REM_INV_REQ_ERR;
+		break;
+	}
+	vrb_responder_fault(qp, pkt, &f, fx);
+}
+
 static void in_order(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_fx *fx)
 {
 	bool rd = (vrb_op_flags(pkt->op) & (VRB_OPF_READ | VRB_OPF_ATOMIC)) != 0;
@@ -84,6 +113,10 @@ static void in_order(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_fx
 		return;
 	}
 	comm_est(qp, fx);
+	if (qp->refuse_next) {
+		refuse(qp, pkt, fx);
+		return;
+	}
 	ok = rd ? vrb_rd_accept(qp, pkt, fx, &f) : vrb_rx_execute(qp, pkt, fx, &f);
 	if (!ok) {
 		vrb_responder_fault(qp, pkt, &f, fx);
@@ -97,15 +130,22 @@ static void in_order(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_fx
 		qp->ack_pending = true;
 }
 
+/*
+ * IBA C9-57: one NAK for each gap. But when the very packet that brought it comes once more, the
+ * requester has gone back and passed the gap again: what was awaited has been lost again, or the
+ * NAK was. That is a new gap, and is said again. Packets that only overtake each other never look
+ * like that.
+ */
 static void ahead(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_fx *fx)
 {
-	if (qp->nak_sent) {
+	if (qp->nak_sent && !vrb_psn_eq(pkt->psn, qp->nak_round)) {
 		vrb_qp_report(qp, fx, VRB_V_DROP_PSN_AHEAD, pkt->psn.v, qp->epsn.v);
 		return;
 	}
 	vrb_qp_report(qp, fx, VRB_V_NAK_SEQUENCE, pkt->psn.v, qp->epsn.v);
 	owe_nak(qp, VRB_NAK_PSN_SEQ, qp->epsn);
 	qp->nak_sent = true;
+	qp->nak_round = pkt->psn;
 }
 
 static void duplicate(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_fx *fx)
@@ -167,6 +207,7 @@ void vrb_qp_on_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt, vrb_ns now, 
 		vrb_completer_on_packet(qp, pkt, now, fx);
 	} else {
 		vrb_responder_on_packet(qp, pkt, fx);
+		qp->refuse_next = 0;
 	}
 	vrb_qp_settle(qp, fx);
 }

@@ -2,12 +2,26 @@
 /*
  * Losses and patience: going back, the ACK and RNR timers, the retry counts. Retransmission is
  * go-back-N from one PSN; one cause brings one retransmission, so further NAKs for the PSN that was
- * just gone back to are echoes until something is acknowledged or the timer expires.
+ * just gone back to are echoes until something is acknowledged, the timer expires, or so much time
+ * has passed that the NAK must answer the repetition (vrb_retry_again).
+ *
+ * The last packets under way, their acknowledgement or a NAK may be lost, and nothing tells of it.
+ * So on a link that loses packets the one at una_psn is sent once more, with AckReq, after a few
+ * round trips of silence (probe_ns), long before the ACK timer: a duplicate is answered by what the
+ * peer has (IBA C9-105), and only the oldest packet is never dropped as one ahead. The time to the
+ * next probe doubles with every second one until something is acknowledged or the ACK timer
+ * expires, which bounds their number.
+ * A probe that is acknowledged alone was what the peer had waited for: the rest is sent again.
+ *
+ * Probes and answers to a repetition cost no retry and do not move the ACK timer: without progress
+ * retry_cnt + 1 timeouts end the oldest entry. RNR NAKs alone start their count anew: rnr_retry
+ * bounds those.
  */
 #include "core/internal.h"
 
 #define RNR_FOR_EVER	 7
 #define RNR_TIME_UNIT_NS 10000ull
+#define PROBES_MAX	 32u /* so many lengthen the time between them: up to an hour */
 
 /* IBA table 45, in units of 10 us. */
 static const uint32_t rnr_time[32] = {
@@ -32,9 +46,30 @@ void vrb_retry_rewind(struct vrb_qp *qp, struct vrb_psn psn)
 	qp->send_off = vrb_psn_dist(psn, w->first) * qp->mtu;
 	qp->n_rd_out = 0;
 	qp->ack_run = 0;
-	qp->ack_deadline = VRB_NS_NEVER;
+	qp->ack_deadline = qp->probe_deadline = VRB_NS_NEVER;
+	qp->probe = VRB_PROBE_NONE;
 	qp->resend_guard = true;
+	qp->resend_made = false;
 	qp->resend_psn = psn;
+}
+
+/*
+ * The peer says that una_psn was lost. False: for the first time. When it is being repeated: go
+ * back once more if this can be the answer to the repetition, which takes answer_ns at least.
+ */
+bool vrb_retry_again(struct vrb_qp *qp, vrb_ns now, vrb_ns answer_ns)
+{
+	vrb_ns deadline = qp->ack_deadline;
+
+	if (qp->rnr_wait)
+		return true;
+	if (!qp->resend_guard || !vrb_psn_eq(qp->resend_psn, qp->una_psn))
+		return false;
+	if (!qp->rtt_min_ns || !qp->resend_made || now - qp->resend_at < answer_ns)
+		return true;
+	vrb_retry_rewind(qp, qp->una_psn);
+	qp->ack_deadline = deadline;
+	return true;
 }
 
 /* Costs one retry; false when none was left and the oldest entry has ended (IBA C9-141). */
@@ -116,11 +151,32 @@ void vrb_retry_progress(struct vrb_qp *qp, vrb_ns now)
 	qp->rnr_deadline = VRB_NS_NEVER;
 	if (qp->rewound && vrb_psn_diff(qp->una_psn, qp->next_psn) > 0)
 		skip_repetition(qp);
-	qp->ack_deadline = awaits_ack(qp) ? vrb_ns_add(now, qp->timeout_ns) : VRB_NS_NEVER;
+	qp->n_probes = 0;
+	qp->probe = VRB_PROBE_NONE;
+	qp->ack_deadline = qp->probe_deadline = VRB_NS_NEVER;
+	if (awaits_ack(qp))
+		vrb_retry_arm(qp, now);
+}
+
+void vrb_retry_arm(struct vrb_qp *qp, vrb_ns now)
+{
+	if (qp->ack_deadline == VRB_NS_NEVER)
+		qp->ack_deadline = vrb_ns_add(now, qp->timeout_ns);
+	if (qp->probe_deadline == VRB_NS_NEVER && qp->timeout_ns != VRB_NS_NEVER)
+		qp->probe_deadline = vrb_ns_add(now, qp->probe_ns << qp->n_probes / 2);
+}
+
+/* The probe has been acknowledged, and nothing behind it that was sent before. */
+void vrb_retry_rest_lost(struct vrb_qp *qp)
+{
+	if (!vrb_psn_eq(qp->una_psn, qp->next_psn) && qp->sq_una != vrb_qp_started_end(qp))
+		vrb_retry_rewind(qp, qp->una_psn);
 }
 
 static void on_ack_timeout(struct vrb_qp *qp, vrb_ns now, struct vrb_fx *fx)
 {
+	qp->n_probes = 0;
+	qp->n_timeouts++;
 	if (!vrb_psn_eq(qp->una_psn, qp->next_psn)) {
 		if (vrb_retry_spend(qp, fx))
 			vrb_retry_rewind(qp, qp->una_psn);
@@ -130,6 +186,17 @@ static void on_ack_timeout(struct vrb_qp *qp, vrb_ns now, struct vrb_fx *fx)
 	}
 }
 
+static void on_silence(struct vrb_qp *qp, vrb_ns now)
+{
+	qp->probe_deadline = VRB_NS_NEVER;
+	if (qp->rnr_wait || qp->failing || vrb_psn_eq(qp->una_psn, qp->next_psn))
+		return; /* sent again, or not at all, by other rules; sending arms it anew */
+	qp->probe = VRB_PROBE_DUE;
+	if (qp->n_probes < PROBES_MAX)
+		qp->n_probes++;
+	qp->probe_deadline = vrb_ns_add(now, qp->probe_ns << qp->n_probes / 2);
+}
+
 void vrb_qp_on_deadline(struct vrb_qp *qp, vrb_ns now, struct vrb_fx *fx)
 {
 	if (qp->rnr_wait && now >= qp->rnr_deadline) {
@@ -137,8 +204,10 @@ void vrb_qp_on_deadline(struct vrb_qp *qp, vrb_ns now, struct vrb_fx *fx)
 		qp->rnr_deadline = VRB_NS_NEVER;
 	}
 	if (qp->ack_deadline != VRB_NS_NEVER && now >= qp->ack_deadline) {
-		qp->ack_deadline = VRB_NS_NEVER;
+		qp->ack_deadline = qp->probe_deadline = VRB_NS_NEVER;
 		on_ack_timeout(qp, now, fx);
+	} else if (qp->probe_deadline != VRB_NS_NEVER && now >= qp->probe_deadline) {
+		on_silence(qp, now);
 	}
 	vrb_qp_settle(qp, fx);
 }
@@ -157,5 +226,7 @@ void vrb_qp_on_unstall(struct vrb_qp *qp)
 
 vrb_ns vrb_qp_next_deadline(const struct vrb_qp *qp)
 {
-	return qp->rnr_deadline < qp->ack_deadline ? qp->rnr_deadline : qp->ack_deadline;
+	vrb_ns d = qp->rnr_deadline < qp->ack_deadline ? qp->rnr_deadline : qp->ack_deadline;
+
+	return d < qp->probe_deadline ? d : qp->probe_deadline;
 }

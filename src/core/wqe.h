@@ -46,8 +46,9 @@ struct vrb_av {
 	uint8_t sgid_index, hop_limit, traffic_class, port;
 	uint32_t flow_label;
 	uint32_t pd;
-	uint32_t route; /* for hca: how the destination is reached */
-	void *dev;	/* for hca */
+	uint32_t route;	    /* for hca: how the destination is reached */
+	uint32_t flow_hash; /* for hca */
+	void *dev;	    /* for hca */
 };
 
 struct vrb_swqe {

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Executing what the core asks for: placements first, then notifications and events, then reports.
- * A CQ that overran takes the other queue pairs on it along.
+ * Executing what the core asks for: placements first, then what is due for CQs (times, events),
+ * then asynchronous events, then reports. A CQ that overran takes the other queue pairs on it
+ * along.
  */
+#include "hca/ask.h"
 #include "hca/direct.h"
+#include "hca/story.h"
+#include "hca/tap.h"
 
 static void apply_place(struct vrb_place *p)
 {
@@ -44,10 +48,36 @@ static void apply_async(const struct vrb_async *a)
 	} else {
 		struct vrb_hqp *q = vrb_container_of(a->object, struct vrb_hqp, core);
 
+		if (a->kind == VRB_ASYNC_LAST_WQE && !vrb_hca_profile()->last_wqe_event)
+			return;
 		ctx = q->ctx;
 		ev.user = q->user;
 	}
 	vrb_event_async(ctx, &ev);
+}
+
+static void apply_cq(struct vrb_hcq *cq)
+{
+	uint8_t due = cq->core.due;
+
+	cq->core.due = 0;
+	if (due & VRB_CQ_DUE_STAMP)
+		vrb_cq_stamp(&cq->core, vrb_clock_stamp(cq));
+	if (due & VRB_CQ_DUE_TIMER)
+		vrb_moderate_begin(cq);
+	if (due & VRB_CQ_DUE_EVENT) {
+		vrb_moderate_end(cq);
+		vrb_event_completion(cq);
+	}
+}
+
+/* Of reliable queue pairs: what was lost stands in the report. */
+static void ask_why(struct vrb_engine *e, const struct vrb_report *r)
+{
+	struct vrb_hqp *q = e->qp[r->qpn & VRB_QPN_INDEX_MASK];
+
+	if (q)
+		vrb_ask_on_end(e, q, vrb_psn((uint32_t)r->val[0]));
 }
 
 static void apply_once(struct vrb_engine *e)
@@ -60,14 +90,20 @@ static void apply_once(struct vrb_engine *e)
 		apply_place(&fx->place[i]);
 	for (; cq; cq = next) {
 		next = cq->notify_next;
-		cq->notifying = false;
 		cq->notify_next = NULL;
-		vrb_event_completion(vrb_container_of(cq, struct vrb_hcq, core));
+		apply_cq(vrb_container_of(cq, struct vrb_hcq, core));
 	}
 	for (i = 0; i < fx->n_event; i++)
 		apply_async(&fx->event[i]);
-	for (i = 0; i < fx->n_report; i++)
+	for (i = 0; i < fx->n_report; i++) {
 		vrb_hca_refuse(&fx->report[i]);
+		if (vrb_unlikely(fx->report[i].verdict == VRB_V_RETRY_EXC))
+			ask_why(e, &fx->report[i]);
+		if (vrb_unlikely(e->tap))
+			vrb_tap_note(e, &fx->report[i]);
+	}
+	if (vrb_unlikely(e->story_due))
+		vrb_story_flush(e, false);
 	vrb_fx_reset(fx);
 }
 

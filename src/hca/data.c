@@ -6,6 +6,7 @@
  */
 #include "hca/data.h"
 #include "hca/fast.h"
+#include "hca/tap.h"
 #include "hca/wire.h"
 
 #include <errno.h>
@@ -20,18 +21,24 @@ void vrb_hqp_commit(struct vrb_hqp *q, uint32_t n)
 {
 	struct vrb_engine *e = q->e;
 
-	vrb_engine_timer_base(e);
+	/* round trips on the wire are measured in microseconds */
+	if (vrb_unlikely(q->wire.addr))
+		vrb_poke(&e->now, vrb_clock_now());
+	else
+		vrb_engine_timer_base(e);
 	vrb_qp_post(&q->core, n, &e->fx);
 	vrb_engine_apply(e);
 	/* A queue pair that waits for room stays in line, with its timer running. */
 	if (vrb_list_empty(&q->stall_node)) {
-		vrb_engine_pump(e, q, vrb_peek(&e->now));
+		vrb_engine_pump(e, q, vrb_peek(&e->now), true);
 	} else {
 		vrb_qp_on_stall(&q->core, vrb_peek(&e->now));
 		vrb_engine_timer(e, q);
 	}
 	/* Of frames that the straight line has pushed in any case. */
 	vrb_engine_ring_bells(e);
+	if (vrb_unlikely(e->tap))
+		vrb_tap_flush(e);
 }
 
 void vrb_hqp_commit_recv(struct vrb_hqp *q, uint32_t n)
@@ -83,7 +90,8 @@ static void empty_poll(struct vrb_engine *e)
 	if (vrb_peek(&e->next_deadline) == VRB_NS_NEVER)
 		return;
 	now = vrb_clock_now();
-	vrb_poke(&e->now, now);
+	if (now > vrb_peek(&e->now))
+		vrb_poke(&e->now, now);
 	if (now < vrb_peek(&e->next_deadline) || !vrb_engine_trylock(e))
 		return;
 	vrb_engine_turn(e, now);
@@ -118,4 +126,32 @@ int vrb_hcq_poll(struct vrb_hcq *cq, uint32_t n, struct vrb_wc *wc)
 	}
 	vrb_engine_unlock(e);
 	return (int)got;
+}
+
+static bool take_stamped(struct vrb_hcq *cq, struct vrb_wc *wc, struct vrb_stamp *stamp)
+{
+	bool got;
+
+	if (vrb_cq_looks_empty(&cq->core))
+		return false;
+	vrb_engine_lock(cq->ctx->e);
+	got = vrb_cq_poll_stamped(&cq->core, wc, stamp);
+	vrb_engine_unlock(cq->ctx->e);
+	return got;
+}
+
+/* A function of its own, so that the plain poll stays as it is. */
+int vrb_hcq_poll_stamped(struct vrb_hcq *cq, struct vrb_wc *wc, struct vrb_stamp *stamp)
+{
+	struct vrb_engine *e = cq->ctx->e;
+	int err;
+
+	if (vrb_unlikely(e->foreign))
+		return -EIO;
+	if (take_stamped(cq, wc, stamp)) {
+		count_poll(e);
+		return 1;
+	}
+	err = vrb_hcq_poll(cq, 0, NULL); /* drives the engine */
+	return err < 0 ? err : take_stamped(cq, wc, stamp);
 }

@@ -21,5 +21,7 @@ void vrb_hqp_commit_recv(struct vrb_hqp *q, uint32_t n);
 
 /* Takes up to n completions; when there are none, drives the engine for a turn. */
 int vrb_hcq_poll(struct vrb_hcq *cq, uint32_t n, struct vrb_wc *wc);
+/* The same for one, with its time. */
+int vrb_hcq_poll_stamped(struct vrb_hcq *cq, struct vrb_wc *wc, struct vrb_stamp *stamp);
 
 #endif

@@ -48,6 +48,26 @@ static struct vrb_hdev *device_of(const struct vrb_netdev *n)
 	return d;
 }
 
+/* As the profile has it: with gaps, and with entries of RoCE v1. What does not fit is left out. */
+static void fill_gids(struct vrb_hdev *d, const struct vrb_netdev *n)
+{
+	const struct vrb_profile *p = vrb_hca_profile();
+
+	for (uint32_t i = 0; i < n->n_gids; i++) {
+		uint32_t at = vrb_profile_gid_index(p, i);
+
+		if (at >= VRB_GIDS_MAX)
+			return;
+		d->gid[at] = (struct vrb_gid_entry){
+			.gid = n->gid[i], .valid = true, .is_v4 = n->gid_is_v4[i]};
+		if (p->roce_v1_gids) {
+			d->gid[at - 1] = d->gid[at];
+			d->gid[at - 1].is_v1 = true;
+		}
+		d->n_gids = at + 1;
+	}
+}
+
 /* Others read a device without the lock: nothing is written but what has changed. */
 static void refresh(struct vrb_hdev *dev, const struct vrb_netdev *n)
 {
@@ -66,10 +86,7 @@ static void refresh(struct vrb_hdev *dev, const struct vrb_netdev *n)
 	d->loopback = n->loopback;
 	/* Within a host any path MTU is possible; this is what the wire bears. */
 	d->active_mtu = n->path_mtu;
-	d->n_gids = n->n_gids < VRB_GIDS_MAX ? n->n_gids : VRB_GIDS_MAX;
-	for (uint32_t i = 0; i < d->n_gids; i++)
-		d->gid[i] = (struct vrb_gid_entry){
-			.gid = n->gid[i], .valid = true, .is_v4 = n->gid_is_v4[i]};
+	fill_gids(d, n);
 	if (memcmp(dev, d, sizeof(*d)))
 		memcpy(dev, d, sizeof(*d));
 }
@@ -116,18 +133,19 @@ bool vrb_gid_is_local(const struct vrb_gid *gid)
 	pthread_mutex_lock(&table_lock);
 	for (uint32_t k = 0; k < n_known; k++)
 		for (uint32_t i = 0; devices[k].present && i < devices[k].n_gids; i++)
-			found |= !memcmp(&devices[k].gid[i].gid, gid, sizeof(*gid));
+			found |= devices[k].gid[i].valid &&
+				 !memcmp(&devices[k].gid[i].gid, gid, sizeof(*gid));
 	pthread_mutex_unlock(&table_lock);
 	return found;
 }
 
 int vrb_hctx_open(struct vrb_hdev *dev, struct vrb_hctx **out)
 {
-	struct vrb_hctx *c = calloc(1, sizeof(*c));
-	int err;
+	int err = vrb_hca_profile_check();
+	struct vrb_hctx *c = err ? NULL : calloc(1, sizeof(*c));
 
 	if (!c)
-		return -ENOMEM;
+		return err ? err : -ENOMEM;
 	c->async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	err = c->async_fd < 0 ? -errno : vrb_engine_get(&c->e);
 	if (err) {

@@ -131,7 +131,7 @@ void vrb_direct_update(struct vrb_engine *e, struct vrb_hqp *q)
 {
 	const struct vrb_qp *c = &q->core;
 	struct vrb_direct_qp *x = &e->export->qp[c->qpn & VRB_QPN_INDEX_MASK];
-	bool ok = q->peer && !q->peer->self && c->type != VRB_QPT_UD &&
+	bool ok = q->peer && !q->peer->self && !c->tapped && c->type != VRB_QPT_UD &&
 		  (c->state == VRB_QPS_RTS || (c->state == VRB_QPS_RTR && c->comm_est_done));
 
 	if (vrb_likely(ok == q->direct_ok))
@@ -256,7 +256,8 @@ void vrb_direct_told(struct vrb_hqp *q, struct vrb_psn psn)
 
 	/* Only between messages and forward: anything else is a peer that lies to itself. (It may
 	 * have been done before the queue pair was closed for direct operations.) */
-	if (n <= 0 || c->type != VRB_QPT_RC || (c->slow_rx & ~(uint32_t)VRB_SLOW_SRQ))
+	if (n <= 0 || c->type != VRB_QPT_RC ||
+	    (c->slow_rx & ~(uint32_t)(VRB_SLOW_SRQ | VRB_SLOW_TAPPED)))
 		return;
 	c->epsn = psn;
 	c->ack_psn = vrb_psn_sub(psn, 1);

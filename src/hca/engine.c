@@ -5,7 +5,11 @@
  * them sees `foreign` and does nothing; its descriptors are closed so that peers notice when the
  * parent ends.
  */
+#include "hca/ask.h"
 #include "hca/direct.h"
+#include "hca/faults.h"
+#include "hca/story.h"
+#include "hca/tap.h"
 #include "hca/wire.h"
 
 #include <errno.h>
@@ -88,7 +92,11 @@ static void after_fork_child(void)
 		vrb_meet_close(e, true);
 		close_fd(&e->stats_fd);
 		close_fd(&e->export_fd);
+		vrb_moderate_close(e, true);
 		vrb_wire_disown(e);
+		vrb_tap_disown(e);
+		close_fd(&e->story_fd);
+		vrb_asks_close(e, true);
 		for (uint32_t i = 1; i <= VRB_SLOTS; i++)
 			if (e->peer[i])
 				vrb_peer_disown(e->peer[i]);
@@ -115,11 +123,19 @@ static uint64_t random_seed(void)
 
 static void destroy(struct vrb_engine *e)
 {
-	if (!e->foreign)
+	if (!e->foreign) {
+		vrb_ask_linger(e);
+		vrb_wire_leave(e);
 		vrb_peer_linger(e);
+	}
 	vrb_helper_stop(e);
+	vrb_faults_close(e);
 	vrb_wire_close(e);
 	vrb_peer_close_all(e);
+	vrb_tap_close(e);
+	vrb_asks_close(e, false);
+	vrb_story_close(e);
+	vrb_moderate_close(e, false);
 	vrb_meet_close(e, false);
 	vrb_stats_close(e);
 	vrb_keys_close(e);
@@ -133,12 +149,27 @@ static void destroy(struct vrb_engine *e)
 __attribute__((destructor)) static void at_exit(void)
 {
 	struct vrb_engine *e = vrb_engine_current;
+	vrb_ns now = vrb_clock_now();
 
-	if (!e || !vrb_engine_trylock(e))
+	if (!e)
 		return;
-	vrb_engine_flush_acks(e, vrb_clock_now(), false);
+	vrb_ask_linger(e);
+	if (!vrb_engine_trylock(e))
+		return;
+	vrb_engine_flush_acks(e, now, false);
+	for (struct vrb_list *c = e->contexts.next; c != &e->contexts; c = c->next) {
+		struct vrb_hctx *ctx = vrb_list_entry(c, struct vrb_hctx, node);
+
+		for (struct vrb_list *n = ctx->qps.next; n != &ctx->qps; n = n->next)
+			vrb_engine_last_ack(e, vrb_list_entry(n, struct vrb_hqp, ctx_node), now);
+	}
 	vrb_engine_ring_bells(e);
+	vrb_faults_close(e);
+	if (e->tap)
+		vrb_tap_flush(e);
+	vrb_story_flush(e, true);
 	vrb_engine_unlock(e);
+	vrb_wire_leave(e);
 	vrb_peer_linger(e);
 }
 
@@ -152,13 +183,20 @@ static int create(struct vrb_engine **out)
 	if (!e)
 		return -ENOMEM;
 	memset(e, 0, sizeof(*e));
+	err = vrb_faults_open(&e->faults);
+	if (err) {
+		free(e);
+		return err;
+	}
 	e->listen_fd = e->epoll_fd = e->bell_fd = e->bell_mem_fd = e->spare_fd = -1;
-	e->stats_fd = e->export_fd = -1;
+	e->watch.wake_fd = e->watch.signal_fd = -1;
+	e->stats_fd = e->export_fd = e->held_fd = e->story_fd = -1;
 	vrb_list_init(&e->active);
 	vrb_list_init(&e->acks);
 	vrb_list_init(&e->timers);
 	vrb_list_init(&e->contexts);
-	e->next_deadline = VRB_NS_NEVER;
+	vrb_list_init(&e->held_cqs);
+	e->next_deadline = e->held_first = e->held_fd_at = VRB_NS_NEVER;
 	e->now = vrb_clock_now();
 	e->one_cpu = runs_on_one_cpu();
 	e->prefetch = prefetch ? (uint32_t)strtoul(prefetch, NULL, 0) % 64 : 1;
@@ -167,7 +205,8 @@ static int create(struct vrb_engine **out)
 	 * soon. */
 	e->qp_cursor = (uint32_t)(seed >> 32) & VRB_QPN_INDEX_MASK;
 	vrb_keytab_init(&e->keys, seed);
-	err = e->qp ? vrb_export_open(e) : -ENOMEM;
+	e->asks = vrb_asks_create();
+	err = e->qp && e->asks ? vrb_export_open(e) : -ENOMEM;
 	if (!err)
 		err = vrb_meet_open(e);
 	if (!err)
@@ -196,10 +235,15 @@ int vrb_engine_get(struct vrb_engine **out)
 		atfork_done = true;
 	}
 	e = vrb_engine_current;
-	if (!e)
+	if (!e) {
 		err = create(&e);
+		if (!err) {
+			vrb_engine_current = e;
+			vrb_tap_open(e);
+			vrb_story_open(e);
+		}
+	}
 	if (!err) {
-		vrb_engine_current = e;
 		e->n_ctx++;
 		*out = e;
 	}

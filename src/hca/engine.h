@@ -3,7 +3,7 @@
  * The engine: the one place of a process where core, links, clock and threads meet. All state below
  * is guarded by `lock` unless a comment says otherwise. Who makes progress: whoever polls or posts
  * takes the lock and runs a turn; the helper thread (helper.c) does when nobody has for a tick; a
- * thread blocked in ibv_get_cq_event (event.c) drives too.
+ * thread blocked in ibv_get_cq_event (event_wait.c) drives too.
  *
  * A process has at most one engine; it is made by the first ibv_open_device and ends with the last
  * context. It owns one slot (base/meet.h), and with it 65,535 queue pair numbers.
@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,6 +32,7 @@
 #define VRB_TIMER_SLACK (2 * VRB_NS_PER_MS) /* the coarse clock may be this old */
 #define VRB_PEERS	(VRB_SLOTS + 1)
 #define VRB_BELL_SIZE	4096u
+#define VRB_BURIED	32u /* stories of destroyed queue pairs that are kept */
 #define VRB_PENDING_MAX 320 /* connections that have not said what they want; every process may */
 
 /* What a peer process reads before it wakes us; in a memfd of its own. */
@@ -42,6 +44,10 @@ enum { VRB_SLEEP_HELPER = 1, VRB_SLEEP_FUTEX = 2 };
 
 struct vrb_export; /* hca/direct.h */
 struct vrb_wire;   /* hca/wire.h */
+struct vrb_tap;	   /* hca/tap.h */
+struct vrb_faults; /* hca/faults.h */
+struct vrb_story;  /* hca/story.h */
+struct vrb_asks;   /* hca/ask.h */
 
 /* The channel to one other process (or to ourselves). Never freed while the engine lives: pollers
  * peek without the lock. */
@@ -51,6 +57,7 @@ struct vrb_peer {
 	bool tx_open, rx_open; /* rings attached */
 	bool self;
 	bool welcomed; /* the receiver's welcome has come */
+	uint32_t tap;  /* the capture file it records into, as it says; 0 none */
 	uint8_t slot;
 	int owner; /* process id of the slot's owner, as the kernel says; 0: not to be seen from
 		      here */
@@ -60,12 +67,14 @@ struct vrb_peer {
 	bool ring_bell;		 /* frames were pushed since the last doorbell */
 	struct vrb_list qps;	 /* connected queue pairs */
 	struct vrb_list stalled; /* queue pairs that wait for room in tx */
+	struct vrb_list carry, carry_node; /* packets of the wire that do (hca/wire_keep.c) */
+	uint32_t n_carry;
 	uint32_t hot_index;
 	const struct vrb_export *export; /* the peer's keys and queue pairs, or NULL */
 	int mem_fd;			 /* the peer's memory */
 	uint32_t direct_hung; /* value of its direct_seq that never changed; even: none */
-	uint64_t stuck_used;  /* what it had taken of our ring when somebody first found no room */
-	vrb_ns stuck_at;      /* from then on unreliable messages to it are lost; 0: not full */
+	uint64_t full_used;   /* what it had taken of our ring when somebody first found no room */
+	vrb_ns full_since;    /* when that was; 0: never */
 };
 
 struct vrb_engine {
@@ -78,6 +87,9 @@ struct vrb_engine {
 	_Atomic uint32_t n_work;  /* active or ack-owing queue pairs: a poll should take the lock */
 	_Atomic uint32_t n_wire;  /* warm sockets (hca/wire.h): an empty poll looks at them */
 	_Atomic uint32_t n_drivers;	/* threads blocked in get_cq_event that drive */
+	_Atomic bool sockets_watched;	/* one of them sleeps on the sockets */
+	_Atomic uint32_t n_watches;	/* how often one has begun to */
+	_Atomic bool watches_often;	/* as the helper has found: it need not hear of packets */
 	_Atomic vrb_ns helper_wakes_at; /* when the helper looks again; VRB_NS_NEVER: deep sleep */
 	_Atomic bool helper_deep;	/* the helper sleeps without a tick: `now` may be old */
 	bool one_cpu;			/* all threads share one CPU: whoever spins must yield */
@@ -95,6 +107,10 @@ struct vrb_engine {
 		int fd;
 		vrb_ns since;
 	} pending[VRB_PENDING_MAX]; /* oldest first */
+	struct vrb_watch { /* of the thread that sleeps on the sockets; -1 until the first */
+		int wake_fd, signal_fd;
+		sigset_t mask; /* signal_fd is for the others */
+	} watch;
 	pthread_t helper;
 	bool helper_runs;
 	_Atomic bool stopping;
@@ -109,7 +125,7 @@ struct vrb_engine {
 	struct vrb_list timers;		  /* queue pairs with a deadline */
 	struct vrb_peer *rung[VRB_PEERS]; /* peers with ring_bell set */
 	bool acks_urgent;		  /* a peer waits for one of them */
-	bool in_a_hurry;		  /* a peer is gone: nothing of it waits for a receive */
+	const struct vrb_peer *gone;	  /* nothing of it waits for a receive */
 	struct vrb_shm_line *held;	  /* first frame of a list being posted (hca/fast.h) */
 	uint64_t held_word;
 	uint32_t n_rung;
@@ -127,6 +143,26 @@ struct vrb_engine {
 	struct vrb_export *export;
 	int export_fd;
 	struct vrb_wire *_Atomic wire; /* NULL until the first use */
+	struct vrb_tap *tap;	       /* every packet is recorded; NULL: no */
+	struct vrb_faults *faults;     /* hca/faults.h; NULL: none asked for */
+
+	struct vrb_story *buried[VRB_BURIED];
+	uint32_t n_buried;
+	int story_fd;	/* the file that keeps stories; -1: none */
+	bool story_due; /* something for it has happened */
+
+	struct vrb_asks *asks;
+	vrb_ns answered_in; /* the second in which n_answered questions were */
+	uint32_t n_answered;
+
+	uint64_t pinned; /* bytes of pages that are registered */
+
+	/* CQs that hold an event back (moderate.c) */
+	struct vrb_list held_cqs;
+	vrb_ns held_first;   /* when the first is due, NEVER: none; peeked at */
+	int held_fd;	     /* a timer, for when nobody drives; -1 until a CQ is moderated */
+	vrb_ns held_fd_at;   /* what it is set to, NEVER: nothing */
+	bool is_driver_turn; /* a turn by a thread that waits in get_cq_event */
 };
 
 /* The process's engine, or NULL. */
@@ -178,8 +214,9 @@ static inline bool vrb_event_fd_add(int fd, uint64_t n)
 	return syscall(SYS_write, fd, &n, sizeof(n)) == sizeof(n);
 }
 
-/* clock.c: the only clock of the software HCA */
+/* clock.c: the clock of the software HCA, and the times that cq wants */
 vrb_ns vrb_clock_now(void);
+struct vrb_stamp vrb_clock_stamp(const struct vrb_hcq *cq);
 
 /* A time for deadlines: the coarse clock, which lags by less than the slack that is added. Lock
  * held. */
@@ -195,11 +232,15 @@ static inline vrb_ns vrb_engine_timer_base(struct vrb_engine *e)
 void vrb_engine_apply(struct vrb_engine *e);
 /* One turn: rings in, requests and answers out, bells. Returns the number of things done. */
 uint32_t vrb_engine_turn(struct vrb_engine *e, vrb_ns now);
-/* Requests of one queue pair out; leaves it on the active list when more waits. */
-void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now);
+/* Requests of one queue pair out; leaves it on the active list when more waits. posted: more may
+ * come at once, so what the wire may hold is held (hca/wire.h). */
+void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now, bool posted);
 /* A packet for q, wherever it came from. */
 void vrb_engine_take(struct vrb_engine *e, struct vrb_hqp *q, const struct vrb_pkt *pkt,
 		     vrb_ns now);
+/* q will answer no more. A message of the fast path that nobody waits for has not asked for an
+ * acknowledgement; it is acknowledged all the same, lest its sender take it for lost. */
+void vrb_engine_last_ack(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now);
 /* All answers owed, plain ACKs included; if_urgent: only when somebody waits for one. */
 void vrb_engine_flush_acks(struct vrb_engine *e, vrb_ns now, bool if_urgent);
 void vrb_engine_run_timers(struct vrb_engine *e, vrb_ns now);
@@ -225,7 +266,7 @@ int vrb_meet_open(struct vrb_engine *e); /* claims a slot, listens */
 void vrb_meet_close(struct vrb_engine *e, bool in_child);
 void vrb_meet_tick(struct vrb_engine *e, vrb_ns now); /* by the helper */
 
-/* peer.c, under the lock. */
+/* peer.c and peer_end.c, under the lock. */
 /* The channel to a slot, connecting when there is none; -ECONNREFUSED: nobody owns the slot. */
 int vrb_peer_get(struct vrb_engine *e, uint32_t slot, struct vrb_peer **p);
 /* The same for a queue pair that is about to be connected. */
@@ -239,7 +280,17 @@ void vrb_peer_linger(struct vrb_engine *e);
 void vrb_peer_close_all(struct vrb_engine *e);
 void vrb_peer_disown(struct vrb_peer *p); /* in a forked child */
 enum { VRB_ROUTE_NONE, VRB_ROUTE_LOCAL, VRB_ROUTE_WIRE };
-enum { VRB_EV_LISTEN, VRB_EV_ACCEPTED, VRB_EV_RX_SOCK, VRB_EV_TX_SOCK, VRB_EV_BELL, VRB_EV_WIRE };
+enum {
+	VRB_EV_LISTEN,
+	VRB_EV_ACCEPTED,
+	VRB_EV_RX_SOCK,
+	VRB_EV_TX_SOCK,
+	VRB_EV_BELL,
+	VRB_EV_WIRE,
+	VRB_EV_TAP,
+	VRB_EV_HELD,
+	VRB_EV_ASK
+};
 
 /* helper.c */
 int vrb_helper_start(struct vrb_engine *e);
@@ -252,10 +303,29 @@ bool vrb_engine_arm(struct vrb_engine *e, uint32_t bit);
 void vrb_event_completion(struct vrb_hcq *cq);
 /* Threads of this process that sleep in get_cq_event look again. */
 void vrb_event_wake_drivers(struct vrb_engine *e);
+void vrb_event_close_watch(struct vrb_engine *e);
 void vrb_event_purge_cq(struct vrb_hcq *cq);
 void vrb_hchan_ref(struct vrb_hchan *c, int n);
+
+/* moderate.c, under the lock: events of CQs that are held back for company */
+void vrb_moderate_begin(struct vrb_hcq *cq);
+void vrb_moderate_end(struct vrb_hcq *cq);
+/* Those that are due. */
+void vrb_moderate_run(struct vrb_engine *e, vrb_ns now);
+/* The last thread that drove leaves: the timer takes over. */
+void vrb_moderate_watch(struct vrb_engine *e);
+void vrb_moderate_on_event(struct vrb_engine *e);
+void vrb_moderate_close(struct vrb_engine *e, bool in_child);
+static inline bool vrb_moderate_is_due(struct vrb_engine *e, vrb_ns now)
+{
+	return vrb_unlikely(vrb_peek(&e->held_first) <= now);
+}
 void vrb_event_async(struct vrb_hctx *ctx, const struct vrb_hasync *ev);
 void vrb_event_purge_async(struct vrb_hctx *ctx, const void *user);
+
+/* profile.c: the pages of a range, and whether so much more may be registered; lock held */
+uint64_t vrb_hca_pinned_bytes(uint64_t addr, uint64_t len);
+bool vrb_hca_may_pin(struct vrb_engine *e, uint64_t bytes);
 
 /* stats.c */
 int vrb_stats_open(struct vrb_engine *e);

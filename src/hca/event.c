@@ -2,10 +2,9 @@
 /*
  * Completion channels and asynchronous events. A channel's descriptor is a semaphore eventfd,
  * readable while events wait, for programs that poll() it. A thread that blocks in ibv_get_cq_event
- * needs no eventfd: it drives the engine itself, spins for a while, then sleeps on the doorbell's
- * futex, which peers and local producers ring alike.
+ * needs no eventfd (event_wait.c).
  */
-#include "hca/wire.h"
+#include "hca/event_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,18 +15,6 @@
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#define SPIN_NS (20 * VRB_NS_PER_US)
-
-struct vrb_hchan {
-	struct vrb_hctx *ctx;
-	int fd;
-	uint32_t refs;
-	uint32_t n_written; /* events whose arrival was written to fd */
-	_Atomic uint32_t n_events;
-	uint32_t n_waiters;  /* threads in vrb_hchan_get */
-	struct vrb_list cqs; /* with events, oldest first */
-};
 
 int vrb_hchan_create(struct vrb_hctx *ctx, struct vrb_hchan **out)
 {
@@ -75,6 +62,10 @@ void vrb_hchan_ref(struct vrb_hchan *c, int n)
 
 void vrb_event_wake_drivers(struct vrb_engine *e)
 {
+	/* pairs with the store in begin_watch (event_wait.c): it sees what has come, or we see it
+	 * asleep */
+	if (atomic_load_explicit(&e->sockets_watched, memory_order_seq_cst))
+		(void)vrb_event_fd_add(e->watch.wake_fd, 1);
 	if (!(atomic_load_explicit(&e->bell->sleepers, memory_order_seq_cst) & VRB_SLEEP_FUTEX))
 		return;
 	atomic_fetch_and_explicit(&e->bell->sleepers, ~(uint32_t)VRB_SLEEP_FUTEX,
@@ -144,118 +135,12 @@ void vrb_event_purge_cq(struct vrb_hcq *cq)
 	unwrite(c->fd, w);
 }
 
-static bool spin_for_work(struct vrb_engine *e, struct vrb_hchan *c)
-{
-	vrb_ns end = vrb_clock_now() + SPIN_NS;
-
-	do {
-		for (int i = 0; i < 32; i++) {
-			if (vrb_engine_has_work(e) ||
-			    atomic_load_explicit(&c->n_events, memory_order_relaxed))
-				return true;
-			__builtin_ia32_pause();
-		}
-		if (atomic_load_explicit(&e->n_wire, memory_order_relaxed) && vrb_wire_poll(e))
-			return true;
-	} while (vrb_clock_now() < end);
-	return false;
-}
-
-/* Events whose arrival nobody was told of, since somebody waited: the last to leave tells
- * poll()ers.
- */
-static void tell_pollers(struct vrb_hchan *c)
+void vrb_event_tell_pollers(struct vrb_hchan *c)
 {
 	uint64_t n = atomic_load_explicit(&c->n_events, memory_order_relaxed) - c->n_written;
 
 	if (!c->n_waiters && n && vrb_event_fd_add(c->fd, n))
 		c->n_written += (uint32_t)n;
-}
-
-/* A thread stops driving. Lock held. */
-static void leave(struct vrb_engine *e, struct vrb_hchan *c)
-{
-	c->n_waiters--;
-	atomic_fetch_sub_explicit(&e->n_drivers, 1, memory_order_seq_cst);
-	/* From here on the helper watches; while it ticks it needs no kick. Pairs with the store in
-	 * go_deep (helper.c). */
-	if (atomic_load_explicit(&e->helper_deep, memory_order_seq_cst))
-		vrb_helper_kick(e);
-}
-
-struct sleep {
-	struct vrb_hchan *chan;
-	uint32_t seq;
-	int err;
-};
-
-/* The thread was cancelled in its sleep (pthread_cancel). */
-static void cancelled(void *arg)
-{
-	struct vrb_hchan *c = ((struct sleep *)arg)->chan;
-	struct vrb_engine *e = c->ctx->e;
-
-	vrb_engine_lock(e);
-	leave(e, c);
-	tell_pollers(c);
-	vrb_engine_unlock(e);
-}
-
-/* Like read(), this is where a thread may be cancelled; syscall() alone is not. */
-static void wait_for_bell(struct vrb_engine *e, struct sleep *s)
-{
-	int old;
-
-	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
-	if (syscall(SYS_futex, &e->bell->seq, FUTEX_WAIT, s->seq, NULL, NULL, 0) && errno == EINTR)
-		s->err = -EINTR;
-	pthread_setcanceltype(old, NULL);
-}
-
-/*
- * 0: look again, -EINTR: a signal handler without SA_RESTART ran. The bit of the bell is left to
- * whoever rings: other threads may sleep on it.
- */
-static int sleep_on_bell(struct vrb_engine *e, struct vrb_hchan *c)
-{
-	struct sleep s = {.chan = c,
-			  .seq = atomic_load_explicit(&e->bell->seq, memory_order_seq_cst)};
-
-	if (!vrb_engine_arm(e, VRB_SLEEP_FUTEX) ||
-	    atomic_load_explicit(&c->n_events, memory_order_seq_cst))
-		return 0;
-	pthread_cleanup_push(cancelled, &s);
-	wait_for_bell(e, &s);
-	pthread_cleanup_pop(0);
-	return s.err;
-}
-
-/* Drives the engine until c has an event. Called and returns with the lock held. */
-static int wait_event(struct vrb_engine *e, struct vrb_hchan *c)
-{
-	int err = 0;
-
-	c->n_waiters++;
-	atomic_fetch_add_explicit(&e->n_drivers, 1, memory_order_seq_cst);
-	/* We are awake and drive: nobody need wake the helper. */
-	if (atomic_load_explicit(&e->bell->sleepers, memory_order_relaxed) & VRB_SLEEP_HELPER)
-		atomic_fetch_and_explicit(&e->bell->sleepers, ~(uint32_t)VRB_SLEEP_HELPER,
-					  memory_order_seq_cst);
-	while (!err && vrb_list_empty(&c->cqs)) {
-		if (vrb_engine_has_work(e) && vrb_engine_turn(e, vrb_clock_now()))
-			continue;
-		vrb_engine_unlock(e);
-		if (!spin_for_work(e, c)) {
-			vrb_engine_lock(e);
-			vrb_engine_flush_acks(e, vrb_peek(&e->now), false);
-			vrb_engine_ring_bells(e);
-			vrb_engine_unlock(e);
-			err = sleep_on_bell(e, c);
-		}
-		vrb_engine_lock(e);
-	}
-	leave(e, c);
-	return err;
 }
 
 void (*vrb_hca_event_given)(int kind, void *user);
@@ -269,8 +154,8 @@ static void given(int kind, void *user)
 int vrb_hchan_get(struct vrb_hchan *c, void **user)
 {
 	struct vrb_engine *e = c->ctx->e;
-	bool nonblocking = fcntl(c->fd, F_GETFL) & O_NONBLOCK, written = false;
 	struct vrb_hcq *cq = NULL;
+	bool written = false;
 	uint64_t v;
 	int err = 0;
 
@@ -280,8 +165,8 @@ int vrb_hchan_get(struct vrb_hchan *c, void **user)
 	vrb_engine_lock(e);
 	atomic_fetch_add_explicit(&e->n_polls, 1, memory_order_relaxed);
 	while (!err && !(cq = pop(c, &written))) {
-		if (!nonblocking)
-			err = wait_event(e, c);
+		if (!(fcntl(c->fd, F_GETFL) & O_NONBLOCK))
+			err = vrb_event_wait(e, c);
 		else if (!vrb_engine_has_work(e) || !vrb_engine_turn(e, vrb_clock_now()))
 			err = -EAGAIN;
 	}
@@ -289,7 +174,7 @@ int vrb_hchan_get(struct vrb_hchan *c, void **user)
 		*user = cq->user;
 		given(VRB_EVENT_COMPLETION, cq->user);
 	}
-	tell_pollers(c);
+	vrb_event_tell_pollers(c);
 	vrb_engine_unlock(e);
 	if (written)
 		(void)!read(c->fd, &v, sizeof(v));

@@ -4,10 +4,10 @@
  *     verbena: <counter>: <sentence> (QP 0x...; <clause>)
  *     verbena:   hint: ...
  * A verdict that comes again and again is printed a few times a second, then counted. Drops that
- * are the normal course of things after a loss, or while one end is quicker than the other, are
- * said only with VERBENA_EXPLAIN=2.
+ * are the normal course of things after a loss, or while one end is quicker than the other, and
+ * faults that were asked for are said only with VERBENA_EXPLAIN=2.
  */
-#include "hca/engine.h"
+#include "hca/story.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +37,11 @@ static int explain_level(void)
 	return l;
 }
 
+bool vrb_hca_explains(void)
+{
+	return explain_level() > 0;
+}
+
 /* False when this verdict has been printed often enough in this second; n: how many were hidden
  * before. */
 static bool may_print(enum vrb_verdict v, uint32_t *hidden)
@@ -58,7 +63,9 @@ static bool is_normal(enum vrb_verdict v)
 {
 	return v == VRB_V_DROP_DUPLICATE || v == VRB_V_DROP_PSN_AHEAD || v == VRB_V_DROP_READ_DUP ||
 	       v == VRB_V_DROP_GHOST || v == VRB_V_DROP_STATE || v == VRB_V_DROP_UC_BROKEN ||
-	       v == VRB_V_IMPLIED_NAK;
+	       v == VRB_V_IMPLIED_NAK || v == VRB_V_FAULT_FIRED || v == VRB_V_FAULT_NAK ||
+	       v == VRB_V_QP_MOVED || v == VRB_V_NAK_SENT || v == VRB_V_NAK_GOT ||
+	       v == VRB_V_ACK_TIMEOUT;
 }
 
 void vrb_hca_refuse(const struct vrb_report *r)
@@ -71,6 +78,8 @@ void vrb_hca_refuse(const struct vrb_report *r)
 
 	if (e && e->stats && (unsigned)r->verdict < VRB_STATS_VERDICTS)
 		__atomic_fetch_add(&e->stats->verdict[r->verdict], 1, __ATOMIC_RELAXED);
+	if (e && r->qpn)
+		vrb_story_add(e, r);
 	if (vrb_likely(!explain_level()) || (explain_level() < 2 && is_normal(r->verdict)))
 		return;
 	if (!may_print(r->verdict, &hidden))

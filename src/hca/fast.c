@@ -12,8 +12,7 @@
 
 #define OP_SEND_ONLY (VRB_TP_RC | VRB_OP_SEND_ONLY)
 #define OP_ACK	     (VRB_TP_RC | VRB_OP_ACK)
-#define ACK_EVERY    32u  /* unsignaled messages between two that ask for an acknowledgement */
-#define SMALL	     256u /* bytes; longer copies are memcpy's */
+#define ACK_EVERY    32u /* unsignaled messages between two that ask for an acknowledgement */
 
 /* Copies few bytes with overlapping fixed-size moves. */
 static inline void copy_small(void *dst, const void *src, uint32_t n)
@@ -61,7 +60,7 @@ bool vrb_hqp_fast_post(struct vrb_hqp *q, struct vrb_swqe *w, bool hold)
 	if (vrb_unlikely(!p || !p->tx_open || q->on_active || q->direct_n ||
 			 !vrb_shm_line_room(&p->tx, VRB_SHM_KEEP)))
 		return false;
-	if (w->len > VRB_SHM_BODY) {
+	if (vrb_unlikely(w->len > VRB_SHM_SLOT)) {
 		at = vrb_shm_data_alloc(&p->tx, w->len, &end);
 		if (vrb_unlikely(at == UINT32_MAX))
 			return false;
@@ -78,17 +77,19 @@ bool vrb_hqp_fast_post(struct vrb_hqp *q, struct vrb_swqe *w, bool hold)
 		ack = c->ack_psn.v;
 		c->ack_pending = false;
 		q->acks_owed = 0;
+		q->acked = c->ack_psn;
 		vrb_engine_owes_none(e, q);
 	}
 	l = &p->tx.m.line[p->tx.head % VRB_SHM_LINES];
 	if (vrb_likely(w->len <= VRB_SHM_BODY)) {
 		copy_small(l->body, src, w->len);
 		l->ack = ack | w->len << 24;
+	} else if (vrb_likely(w->len <= VRB_SHM_SLOT)) {
+		copy_small(vrb_shm_slot(&p->tx.m, p->tx.head), src, w->len);
+		l->ack = ack | (w->len - 1) << 24;
+		flags |= VRB_SHM_BESIDE;
 	} else {
-		if (w->len <= SMALL)
-			copy_small(p->tx.m.data + at, src, w->len);
-		else
-			memcpy(p->tx.m.data + at, src, w->len);
+		memcpy(p->tx.m.data + at, src, w->len);
 		memcpy(l->body, &end, 4);
 		memcpy(l->body + 4, &w->len, 4);
 		l->ack = ack;
@@ -165,7 +166,12 @@ static inline bool take_line(struct vrb_engine *e, struct vrb_peer *p, uint64_t 
 	if (vrb_unlikely((uint8_t)(word >> 8) != OP_SEND_ONLY))
 		return (uint8_t)(word >> 8) == OP_ACK && take_ack(e, p, q, word);
 	c = &q->core;
-	if (flags & VRB_SHM_DATA_REF) {
+	if (flags & VRB_SHM_BESIDE) {
+		if (vrb_unlikely(flags & VRB_SHM_DATA_REF))
+			return false;
+		src = vrb_shm_slot(&p->rx.m, p->rx.tail);
+		len++;
+	} else if (flags & VRB_SHM_DATA_REF) {
 		src = data_of(&p->rx, l, &len, &end);
 		if (vrb_unlikely(!src))
 			return false;
@@ -180,7 +186,7 @@ static inline bool take_line(struct vrb_engine *e, struct vrb_peer *p, uint64_t 
 	/* The acknowledgement may have taken the last free place of a CQ that both queues share. */
 	if (vrb_unlikely(!vrb_cq_fast_slot(c->rcq)))
 		return false;
-	if (vrb_likely(len <= SMALL))
+	if (vrb_likely(len <= VRB_SHM_SLOT))
 		copy_small(dst, src, len);
 	else
 		memcpy(dst, src, len);

@@ -11,6 +11,7 @@
 #define VRB_HCA_HCA_H
 
 #include "base/list.h"
+#include "base/profile.h"
 #include "base/verdict.h"
 #include "core/qp.h"
 
@@ -28,6 +29,7 @@
 struct vrb_gid_entry {
 	struct vrb_gid gid;
 	bool valid, is_v4;
+	bool is_v1; /* for show: it is listed as RoCE v1 and cannot be used */
 };
 
 /* One per usable network interface; lives until the process ends, vrb_hca_devices refreshes it in
@@ -48,9 +50,15 @@ struct vrb_hdev {
  * most VRB_DEVICES_MAX). */
 int vrb_hca_devices(struct vrb_hdev **list);
 
+/* ---- the manners of this process's devices (VERBENA_PROFILE); the same from the first call on */
+const struct vrb_profile *vrb_hca_profile(void);
+/* 0, or -errno: it is wrong, which has been said. */
+int vrb_hca_profile_check(void);
+
 /* ---- explanations: counts the verdict and, with VERBENA_EXPLAIN=1, prints it to stderr
  * (rate-limited) */
 void vrb_hca_refuse(const struct vrb_report *r);
+bool vrb_hca_explains(void);
 
 /* ---- context */
 struct vrb_hctx;
@@ -97,7 +105,8 @@ int vrb_hmr_reg(struct vrb_hpd *pd, void *addr, uint64_t len, uint64_t iova, uin
 		struct vrb_hmr **mr);
 int vrb_hmr_dereg(
 	struct vrb_hmr *mr); /* -EBUSY: windows bound. After it no access through its keys. */
-/* Changes what is given (pd NULL, addr NULL, access UINT32_MAX: keep); with addr, keys change. */
+/* Changes what is given (pd NULL, addr NULL, access UINT32_MAX: keep); with addr, keys change.
+ * -EDQUOT: beyond RLIMIT_MEMLOCK, all is as it was. */
 int vrb_hmr_rereg(struct vrb_hmr *mr, struct vrb_hpd *pd, void *addr, uint64_t len,
 		  uint32_t access);
 
@@ -112,13 +121,25 @@ int vrb_hmw_dealloc(struct vrb_hmw *mw);
 /* ---- completion channel and CQ */
 struct vrb_hchan;
 struct vrb_hcq {
+	_Alignas(64) struct vrb_hctx *ctx; /* with what a poll reads of core, one line */
 	struct vrb_cq core;
-	struct vrb_hctx *ctx;
 	struct vrb_hchan *chan; /* or NULL */
 	void *user;		/* the face's object */
 	uint32_t refs;		/* QPs and SRQs on it */
 	struct vrb_list node, event_node;
 	uint32_t n_events; /* queued in the channel, not yet taken */
+	bool stamp_ns, stamp_wall;
+	struct vrb_list held_node; /* an event is held back (moderate.c) until */
+	vrb_ns held_until;
+};
+
+/* What a CQ may have besides its size. */
+struct vrb_hcq_init {
+	uint32_t cqe;
+	struct vrb_hchan *chan; /* or NULL */
+	void *user;
+	bool stamp_ns, stamp_wall; /* completions get their time (struct vrb_stamp) */
+	bool overwrites;	   /* when it is full the oldest completion is lost, not the CQ */
 };
 int vrb_hchan_create(struct vrb_hctx *ctx, struct vrb_hchan **chan);
 int vrb_hchan_destroy(struct vrb_hchan *chan); /* -EBUSY while CQs refer to it */
@@ -127,11 +148,15 @@ int vrb_hchan_fd(const struct vrb_hchan *chan);
  * CQ it is for. */
 int vrb_hchan_get(struct vrb_hchan *chan, void **user);
 
-int vrb_hcq_create(struct vrb_hctx *ctx, uint32_t cqe, struct vrb_hchan *chan, void *user,
-		   struct vrb_hcq **cq);
+int vrb_hcq_create(struct vrb_hctx *ctx, const struct vrb_hcq_init *init, struct vrb_hcq **cq);
 int vrb_hcq_destroy(struct vrb_hcq *cq); /* -EBUSY while QPs refer to it; drops its queued events */
 int vrb_hcq_resize(struct vrb_hcq *cq, uint32_t cqe); /* -EINVAL when it holds more */
 int vrb_hcq_arm(struct vrb_hcq *cq, bool solicited_only);
+/* The event of an armed CQ waits for max completions (0: any number) or until ns have passed since
+ * the first; ns 0: it does not wait. */
+int vrb_hcq_moderate(struct vrb_hcq *cq, uint32_t max, vrb_ns ns);
+/* The clock of the times: nanoseconds, monotonic. */
+uint64_t vrb_hca_clock(void);
 
 /* ---- shared receive queue */
 struct vrb_hsrq {

@@ -5,6 +5,7 @@
  * it takes over, spins while there is work, then arms the bell and sleeps. It also accepts
  * connections and runs timers. All signals are blocked: they belong to the application's threads.
  */
+#include "hca/tap.h"
 #include "hca/wire.h"
 
 #include <errno.h>
@@ -31,10 +32,7 @@ bool vrb_engine_arm(struct vrb_engine *e, uint32_t bit)
 	atomic_thread_fence(memory_order_seq_cst);
 	/* When there is work the bit stays all the same: it may be another thread's too. It costs
 	 * the next sender a wake-up in vain. */
-	if (vrb_engine_has_work(e))
-		return false;
-	vrb_wire_arm(e);
-	return true;
+	return !vrb_engine_has_work(e);
 }
 
 /* Rings, lists or sockets may have something. */
@@ -52,7 +50,7 @@ static uint32_t take_over(struct vrb_engine *e)
 	vrb_engine_publish_cpu(e);
 	do {
 		n = 0;
-		if (worth_a_turn(e)) {
+		if (worth_a_turn(e) || vrb_moderate_is_due(e, now)) {
 			vrb_engine_lock(e);
 			n = vrb_engine_turn(e, now);
 			vrb_engine_unlock(e);
@@ -86,6 +84,8 @@ static void run_timers(struct vrb_engine *e)
 	if (atomic_load_explicit(&e->n_work, memory_order_relaxed) ||
 	    atomic_load_explicit(&e->n_wire, memory_order_relaxed))
 		vrb_engine_turn(e, now);
+	if (e->tap)
+		vrb_tap_flush(e);
 	vrb_engine_unlock(e);
 }
 
@@ -115,24 +115,28 @@ static void settle_acks(struct vrb_engine *e)
 	vrb_engine_lock(e);
 	vrb_engine_flush_acks(e, vrb_peek(&e->now), false);
 	vrb_engine_ring_bells(e);
+	if (e->tap)
+		vrb_tap_flush(e);
 	vrb_engine_unlock(e);
 }
 
 /* Handles what epoll has found; true when the bell was among it. */
 static bool handle(struct vrb_engine *e, struct epoll_event *ev, int n)
 {
-	bool rung = false;
+	bool rung = false, is_news = false;
 
 	for (int i = 0; i < n; i++) {
 		uint32_t what = (uint32_t)(ev[i].data.u64 >> 32);
 
 		rung |= what == VRB_EV_BELL || what == VRB_EV_WIRE;
+		is_news |= what != VRB_EV_WIRE ||
+			   !atomic_load_explicit(&e->sockets_watched, memory_order_relaxed);
 		vrb_engine_lock(e);
 		vrb_peer_on_event(e, what, (int)(uint32_t)ev[i].data.u64);
 		vrb_engine_unlock(e);
 	}
 	/* A ring that has just been attached may hold frames, and its bell was never rung. */
-	if (n > 0 && atomic_load_explicit(&e->n_drivers, memory_order_seq_cst) && worth_a_turn(e))
+	if (is_news && atomic_load_explicit(&e->n_drivers, memory_order_seq_cst) && worth_a_turn(e))
 		vrb_event_wake_drivers(e);
 	return rung;
 }
@@ -153,7 +157,7 @@ static void one_turn(struct vrb_engine *e)
  * a wake-up for each batch.
  */
 struct watch {
-	uint32_t seen, quiet, assist;
+	uint32_t seen, quiet, assist, n_watches;
 	bool rung;
 };
 
@@ -161,9 +165,12 @@ struct watch {
 static bool look(struct vrb_engine *e, struct watch *w)
 {
 	uint32_t polls = atomic_load_explicit(&e->n_polls, memory_order_relaxed);
+	uint32_t n_watches = atomic_load_explicit(&e->n_watches, memory_order_relaxed);
 	bool active = polls != w->seen;
 
 	w->seen = polls;
+	atomic_store_explicit(&e->watches_often, n_watches != w->n_watches, memory_order_relaxed);
+	w->n_watches = n_watches;
 	if (atomic_load_explicit(&e->n_drivers, memory_order_relaxed)) {
 		w->quiet = active || w->rung ? 0 : w->quiet + 1;
 		return w->quiet > AWAKE_TICKS;
@@ -178,18 +185,29 @@ static bool look(struct vrb_engine *e, struct watch *w)
 	else if (w->assist)
 		w->assist--;
 	settle_acks(e);
-	return vrb_engine_arm(e, VRB_SLEEP_HELPER);
+	if (!vrb_engine_arm(e, VRB_SLEEP_HELPER))
+		return false;
+	vrb_wire_arm(e);
+	return true;
 }
 
 /* Announces a deep sleep. False: whoever was to wake us has stopped to care meanwhile, or left
  * something to do. */
 static bool go_deep(struct vrb_engine *e)
 {
-	/* pairs with the loads in leave (event.c) and vrb_wire_drain (wire.c): they see this and
-	 * kick, or we see what they have left */
+	bool left;
+
+	/* pairs with the loads in leave (event_wait.c) and check_helper (wire_io.c): they see this
+	 * and kick, or we see what they have left */
+	vrb_engine_lock(e);
 	atomic_store_explicit(&e->helper_deep, true, memory_order_seq_cst);
+	if (atomic_load_explicit(&e->n_wire, memory_order_relaxed))
+		vrb_wire_arm(e);
+	/* by a poll since our last turn: no event tells of it */
+	left = vrb_wire_has_left(e);
+	vrb_engine_unlock(e);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (vrb_peek(&e->n_work)) {
+	if (left || atomic_load_explicit(&e->n_work, memory_order_relaxed)) {
 		atomic_store_explicit(&e->helper_deep, false, memory_order_relaxed);
 		return false;
 	}
@@ -223,7 +241,11 @@ int vrb_helper_start(struct vrb_engine *e)
 	sigset_t all, old;
 	int err;
 
+	/* What a fault raises is not blocked: that would kill, and a program whose registered
+	 * memory is the mapping of a file that shrinks may have a handler that mends it. */
 	sigfillset(&all);
+	sigdelset(&all, SIGBUS);
+	sigdelset(&all, SIGSEGV);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&e->helper, NULL, helper_main, e);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How processes find each other: claiming a slot, connecting to the owner of another, taking
+ * How processes find each other: connecting to the owner of a slot (slots.c: which), taking
  * connections, and the one kind of message that goes over them. A connection that has not said what
  * it wants is kept for PENDING_NS, and not more than VRB_PENDING_MAX of them; when descriptors run
  * out, the spare one is given up to take a connection and close it, so that whoever connects hears
  * of it.
  */
+#include "hca/ask.h"
 #include "hca/peer.h"
+#include "hca/story.h"
+#include "hca/tap.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -24,17 +26,6 @@
 #define ACCEPTS	      64 /* connections taken at once */
 #define PENDING_NS    (2 * VRB_NS_PER_S)
 #define MUTED_NS      (20 * VRB_NS_PER_MS)
-
-static socklen_t slot_name(struct sockaddr_un *sa, uint32_t slot)
-{
-	int n;
-
-	memset(sa, 0, sizeof(*sa));
-	sa->sun_family = AF_UNIX;
-	n = snprintf(sa->sun_path + 1, sizeof(sa->sun_path) - 1, VRB_MEET_NAME, (unsigned)geteuid(),
-		     (unsigned)slot);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
-}
 
 int vrb_meet_watch_for(struct vrb_engine *e, int op, uint32_t what, int fd, uint32_t events)
 {
@@ -166,7 +157,7 @@ bool vrb_meet_hung_up(int sock)
 int vrb_meet_connect(uint32_t slot)
 {
 	struct sockaddr_un sa;
-	socklen_t n = slot_name(&sa, slot);
+	socklen_t n = vrb_slot_name(&sa, slot);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err = 0;
 
 	if (fd < 0)
@@ -297,8 +288,14 @@ void vrb_meet_on_accepted(struct vrb_engine *e, int sock)
 		vrb_meet_drop(&m);
 		return;
 	}
+	if (got == VRB_MEET_MSG && m.hello.type == VRB_MEET_CAPTURE && vrb_tap_attach(e, sock, &m))
+		return;
 	if (got == VRB_MEET_MSG && m.hello.type == VRB_MEET_STATS)
 		vrb_meet_send(sock, &mine, &e->stats_fd, 1);
+	if (got == VRB_MEET_MSG && m.hello.type == VRB_MEET_STORY)
+		vrb_story_tell(e, sock, m.hello.arg);
+	if (got == VRB_MEET_MSG && m.hello.type == VRB_MEET_ASK)
+		vrb_ask_on_hello(e, sock, &m.hello);
 	vrb_meet_drop(&m);
 	vrb_meet_unwatch(e, &sock);
 }
@@ -324,29 +321,11 @@ static int open_bell(struct vrb_engine *e)
 /* The first free slot; the kernel frees the name when we end. */
 static int claim_slot(struct vrb_engine *e)
 {
-	struct vrb_report r = {.verdict = VRB_V_LINK_NO_SLOT, .val = {VRB_SLOTS}};
-	struct sockaddr_un sa;
-	uint32_t slot;
+	int err = vrb_slot_claim(&e->slot, &e->listen_fd);
 
-	e->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (e->listen_fd < 0)
-		return -errno;
-	for (slot = 1; slot <= VRB_SLOTS; slot++) {
-		socklen_t n = slot_name(&sa, slot);
-
-		if (!bind(e->listen_fd, (struct sockaddr *)&sa, n))
-			break;
-		if (errno != EADDRINUSE)
-			return -errno;
-	}
-	if (slot > VRB_SLOTS) {
-		vrb_hca_refuse(&r);
-		return -EUSERS;
-	}
-	e->slot = slot;
-	if (listen(e->listen_fd, 256))
-		return -errno;
-	return vrb_meet_watch(e, VRB_EV_LISTEN, e->listen_fd);
+	if (!err && listen(e->listen_fd, 256))
+		err = -errno;
+	return err ? err : vrb_meet_watch(e, VRB_EV_LISTEN, e->listen_fd);
 }
 
 int vrb_meet_open(struct vrb_engine *e)
@@ -367,6 +346,7 @@ void vrb_meet_close(struct vrb_engine *e, bool in_child)
 {
 	int *fd[] = {&e->listen_fd, &e->epoll_fd, &e->spare_fd, &e->bell_fd, &e->bell_mem_fd};
 
+	vrb_event_close_watch(e);
 	for (; e->n_pending > 0; e->n_pending--)
 		close(e->pending[e->n_pending - 1].fd);
 	for (size_t i = 0; i < sizeof(fd) / sizeof(fd[0]); i++) {

@@ -131,13 +131,17 @@ static int add_keys(struct vrb_hmr *mr)
 				 .host = mr->addr,
 				 .pd = mr->pd->id,
 				 .access = mr->access};
+	uint64_t bytes = vrb_hca_pinned_bytes(mr->addr, mr->len);
 	int err;
 
+	if (!vrb_hca_may_pin(e, bytes))
+		return -ENOMEM;
 	err = need_keys(e, 2);
 	if (err)
 		return err;
 	vrb_mr_add(&e->keys, &region, &mr->lkey, &mr->rkey);
 	mr->pd->refs++;
+	e->pinned += bytes;
 	return 0;
 }
 
@@ -186,6 +190,7 @@ int vrb_hmr_dereg(struct vrb_hmr *mr)
 			vrb_direct_wait(e);
 			mr->pd->refs--;
 			mr->pd->ctx->stats->mrs--;
+			e->pinned -= vrb_hca_pinned_bytes(mr->addr, mr->len);
 		}
 		vrb_engine_unlock(e);
 		if (!ok)
@@ -193,6 +198,17 @@ int vrb_hmr_dereg(struct vrb_hmr *mr)
 	}
 	free(mr);
 	return 0;
+}
+
+static bool may_repin(struct vrb_engine *e, const struct vrb_hmr *old, const struct vrb_hmr *new)
+{
+	uint64_t had = vrb_hca_pinned_bytes(old->addr, old->len);
+	bool ok;
+
+	e->pinned -= had;
+	ok = vrb_hca_may_pin(e, vrb_hca_pinned_bytes(new->addr, new->len));
+	e->pinned += had;
+	return ok;
 }
 
 int vrb_hmr_rereg(struct vrb_hmr *mr, struct vrb_hpd *pd, void *addr, uint64_t len, uint32_t access)
@@ -216,6 +232,10 @@ int vrb_hmr_rereg(struct vrb_hmr *mr, struct vrb_hpd *pd, void *addr, uint64_t l
 	if (err)
 		return err;
 	vrb_engine_lock(e);
+	if (addr && !may_repin(e, mr, &new)) {
+		vrb_engine_unlock(e);
+		return -EDQUOT;
+	}
 	if (addr)
 		ok = vrb_mr_del(&e->keys, mr->lkey);
 	else /* the same memory: peers that hold the rkey may go on */
@@ -223,6 +243,8 @@ int vrb_hmr_rereg(struct vrb_hmr *mr, struct vrb_hpd *pd, void *addr, uint64_t l
 	if (ok) {
 		vrb_direct_wait(e);
 		mr->pd->refs--;
+		if (addr)
+			e->pinned -= vrb_hca_pinned_bytes(mr->addr, mr->len);
 		*mr = new;
 		if (addr)
 			err = add_keys(mr); /* there is room: two were given back */

@@ -5,6 +5,7 @@
  * list. An acknowledgement that is owed rides with a request.
  */
 #include "hca/direct.h"
+#include "hca/tap.h"
 #include "hca/wire.h"
 #include "hca/work.h"
 
@@ -57,6 +58,8 @@ static void push_multicast(struct vrb_engine *e, struct vrb_hqp *q)
 
 	(void)vrb_peer_get(e, e->slot, &self);
 	q->stats->tx_multicast++;
+	if (vrb_unlikely(e->tap))
+		vrb_tap_out(e, q, NULL);
 	for (n = 1; n <= VRB_SLOTS; n++) {
 		struct vrb_peer *p = e->peer[n];
 
@@ -84,7 +87,15 @@ static void ack_along(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
 	vrb_wire_push(e, q);
 }
 
-void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
+/* A send that has been begun is filled up beyond the turn's measure: half a one costs as much. */
+static bool may_go_on(const struct vrb_engine *e, uint32_t n, uint32_t bytes)
+{
+	if (n < TURN_PACKETS && bytes < TURN_BYTES)
+		return true;
+	return n < 2 * TURN_PACKETS && vrb_wire_has_begun(e);
+}
+
+void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now, bool posted)
 {
 	struct vrb_qp *c = &q->core;
 	struct vrb_peer *p = q->peer;
@@ -92,9 +103,11 @@ void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
 	bool multicast = false;
 	enum vrb_room room;
 
-	for (n = 0; n < TURN_PACKETS && bytes < TURN_BYTES; n++) {
+	for (n = 0; may_go_on(e, n, bytes); n++) {
 		const struct vrb_psn *ack = NULL;
 
+		if (c->type != VRB_QPT_RC && vrb_wire_flow_holds(e, q, now))
+			break;
 		if (c->type == VRB_QPT_UD)
 			p = ud_peer(e, c, &multicast);
 		room = vrb_stall_room(e, q, &(struct vrb_room_ask){p, c->mtu, now, false});
@@ -113,17 +126,22 @@ void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
 				ack = &c->ack_psn;
 				c->ack_pending = false;
 				q->acks_owed = 0;
+				q->acked = c->ack_psn;
 			}
+			if (vrb_unlikely(e->tap))
+				vrb_tap_out(e, q, ack);
 			push(e, p, q, ack);
 		} else if (by_wire(e, q)) {
 			vrb_wire_push(e, q);
 		}
 	}
 	vrb_engine_apply(e);
-	if (vrb_unlikely(q->wire.addr) && n)
-		ack_along(e, q, now);
-	vrb_wire_flush(e);
-	if (vrb_qp_can_send(c, now))
+	if (vrb_likely(!posted || !vrb_wire_hold(e, q))) {
+		if (vrb_unlikely(q->wire.addr) && n)
+			ack_along(e, q, now);
+		vrb_wire_flush(e);
+	}
+	if (vrb_qp_can_send(c, now) && !q->flow.until)
 		vrb_engine_activate(e, q);
 	else
 		vrb_work_drop_active(q);
@@ -131,6 +149,14 @@ void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
 out:
 	vrb_engine_timer(e, q);
 	vrb_work_count(e);
+}
+
+static void note_nak(const struct vrb_hqp *q, const struct vrb_pkt *pkt)
+{
+	const struct vrb_report r = {
+		.verdict = VRB_V_NAK_SENT, .qpn = q->core.qpn, .val = {pkt->syndrome, pkt->psn.v}};
+
+	vrb_hca_refuse(&r);
 }
 
 /* Answers of one queue pair. plain: ACKs too, not only what is urgent. */
@@ -141,7 +167,7 @@ void vrb_engine_respond(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now, boo
 	uint32_t bytes = 0, n;
 	enum vrb_room room;
 
-	for (n = 0; n < TURN_PACKETS && bytes < TURN_BYTES; n++) {
+	for (n = 0; may_go_on(e, n, bytes); n++) {
 		if (!(c->resp_pending || (plain && c->ack_pending)))
 			break;
 		ask.peer = q->peer;
@@ -152,8 +178,13 @@ void vrb_engine_respond(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now, boo
 		if (!vrb_qp_poll_response(c, now, &e->tx, &e->fx))
 			break;
 		vrb_engine_apply(e);
+		if (vrb_unlikely(vrb_pkt_is_nak(&e->tx.pkt)))
+			note_nak(q, &e->tx.pkt);
 		q->acks_owed = 0;
+		q->acked = e->tx.pkt.psn;
 		bytes += e->tx.pkt.len;
+		if (vrb_unlikely(e->tap) && room == VRB_ROOM)
+			vrb_tap_out(e, q, NULL);
 		if (vrb_likely(room == VRB_ROOM))
 			push(e, q->peer, q, NULL);
 		else if (q->wire.addr)
@@ -179,6 +210,18 @@ void vrb_engine_respond_all(struct vrb_engine *e, vrb_ns now, bool plain)
 		next = n->next;
 		vrb_engine_respond(e, vrb_list_entry(n, struct vrb_hqp, core.ack_node), now, plain);
 	}
+}
+
+void vrb_engine_last_ack(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
+{
+	struct vrb_qp *c = &q->core;
+
+	if (c->type != VRB_QPT_RC || !q->peer || c->state < VRB_QPS_RTR ||
+	    c->state == VRB_QPS_ERR || c->epsn.v == c->attr.rq_psn ||
+	    vrb_psn_eq(q->acked, c->ack_psn))
+		return;
+	c->ack_pending = true;
+	vrb_engine_respond(e, q, now, true);
 }
 
 void vrb_engine_flush_acks(struct vrb_engine *e, vrb_ns now, bool if_urgent)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The channel to another process: opening it, attaching the ring that the other side announces, and
- * noticing that it is gone. A channel is two independent directions: each side announces its own tx
+ * The channel to another process: opening it and attaching the ring that the other side announces;
+ * its end is in peer_end.c. A channel is two independent directions: each side announces its own tx
  * ring over its own connection, so that two processes that connect at the same moment need no
  * tie-break. A frame may be pushed before the other side has attached; it finds it when it does. A
  * ring is taken only from the process that owns the slot it names, and a process that answers what
- * it has no business to say is cut off. End of file on either connection means that the process
- * ended, called exec, or was cut off: what it had sent is still handled, then its queue pairs end
- * with RETRY_EXC.
+ * it has no business to say is cut off. End of file on either connection is the end.
  */
+#include "hca/ask.h"
 #include "hca/direct.h"
 #include "hca/peer.h"
+#include "hca/tap.h"
 #include "hca/wire.h"
 
 #include <errno.h>
@@ -23,11 +23,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-/* How long an end waits at most for a receiver that has not seen the ring with its last frames. */
-#define LINGER_US    200
-#define LINGER_STEPS 1000
-#define GRACE_NS     (200 * VRB_NS_PER_MS)
 
 static struct vrb_peer *peer_of_slot(struct vrb_engine *e, uint32_t slot)
 {
@@ -44,6 +39,8 @@ static struct vrb_peer *peer_of_slot(struct vrb_engine *e, uint32_t slot)
 	p->tx_sock = p->rx_sock = p->bell_fd = p->mem_fd = -1;
 	vrb_list_init(&p->qps);
 	vrb_list_init(&p->stalled);
+	vrb_list_init(&p->carry);
+	vrb_list_init(&p->carry_node);
 	e->peer[slot] = p;
 	return p;
 }
@@ -59,34 +56,14 @@ static void hot_add(struct vrb_engine *e, struct vrb_peer *p)
 	atomic_store_explicit(&e->n_hot, n + 1, memory_order_release);
 }
 
-static void hot_del(struct vrb_engine *e, struct vrb_peer *p)
-{
-	uint32_t n = atomic_load_explicit(&e->n_hot, memory_order_relaxed) - 1;
-	struct vrb_peer *last = atomic_load_explicit(&e->hot[n], memory_order_relaxed);
-
-	atomic_store_explicit(&e->hot[p->hot_index], last, memory_order_release);
-	last->hot_index = p->hot_index;
-	atomic_store_explicit(&e->n_hot, n, memory_order_release);
-}
-
-static void tx_reset(struct vrb_shm_tx *tx)
-{
-	tx->head = tx->used = tx->data_head = tx->data_used = 0;
-}
-
-static void rx_reset(struct vrb_shm_rx *rx)
-{
-	vrb_poke(&rx->tail, 0);
-	rx->published = rx->data_tail = rx->data_published = 0;
-}
-
 static struct vrb_meet_hello hello_of(const struct vrb_engine *e)
 {
 	return (struct vrb_meet_hello){.magic = VRB_MEET_MAGIC,
 				       .version = VRB_MEET_VERSION,
 				       .type = VRB_MEET_RING,
 				       .slot = e->slot,
-				       .pid = (uint32_t)getpid()};
+				       .pid = (uint32_t)getpid(),
+				       .arg = e->tap ? e->tap->id : 0};
 }
 
 /* ---- bells */
@@ -193,7 +170,7 @@ static int open_tx(struct vrb_peer *p)
 		close(fd);
 		return err;
 	}
-	tx_reset(&p->tx);
+	vrb_peer_tx_reset(&p->tx);
 	return fd;
 }
 
@@ -205,7 +182,7 @@ static int open_self(struct vrb_engine *e, struct vrb_peer *p)
 		return fd;
 	close(fd);
 	p->rx.m = p->tx.m;
-	rx_reset(&p->rx);
+	vrb_peer_rx_reset(&p->rx);
 	p->bell = e->bell;
 	p->bell_fd = e->bell_fd;
 	p->tx_open = p->rx_open = true;
@@ -271,87 +248,6 @@ int vrb_peer_get(struct vrb_engine *e, uint32_t slot, struct vrb_peer **out)
 	return 0;
 }
 
-void vrb_peer_all(struct vrb_engine *e)
-{
-	struct vrb_peer *p;
-
-	for (uint32_t slot = 1; slot <= VRB_SLOTS; slot++)
-		(void)vrb_peer_get(e, slot, &p);
-}
-
-/* ---- closing */
-
-static void close_channel(struct vrb_engine *e, struct vrb_peer *p)
-{
-	if (p->rx_open)
-		hot_del(e, p);
-	vrb_engine_ring_bells(e);
-	p->tx_open = p->rx_open = false;
-	rx_reset(&p->rx);
-	tx_reset(&p->tx);
-	vrb_shm_blank(&p->tx.m);
-	if (!p->self)
-		vrb_shm_blank(&p->rx.m);
-	vrb_meet_unwatch(e, &p->tx_sock);
-	vrb_meet_unwatch(e, &p->rx_sock);
-	if (p->bell && !p->self) {
-		munmap(p->bell, VRB_BELL_SIZE);
-		close(p->bell_fd);
-	}
-	p->bell = NULL;
-	p->bell_fd = -1;
-	p->owner = 0; /* the slot's next owner is another process */
-	p->direct_hung = 0;
-	p->stuck_at = 0;
-	vrb_direct_detach(p);
-	/* Datagrams that waited for room have nobody to go to. */
-	vrb_engine_unstall_peer(e, p);
-}
-
-/*
- * How long requests to a process that has ended stay unanswered: a NIC would not know of the end
- * and try for the configured time. Programs rely on some of it: both sides stop when each has what
- * it wants, not when all is acknowledged.
- */
-static vrb_ns grace_of(const struct vrb_hqp *q)
-{
-	vrb_ns t = q->core.timeout_ns;
-
-	if (t == VRB_NS_NEVER || t * (q->core.attr.retry_cnt + 1u) > GRACE_NS)
-		return GRACE_NS;
-	return t * (q->core.attr.retry_cnt + 1u);
-}
-
-/* The process behind p ended. */
-static void peer_gone(struct vrb_engine *e, struct vrb_peer *p)
-{
-	uint32_t turns = 0;
-	vrb_ns now = vrb_clock_now();
-
-	/* What it had sent before it died counts. */
-	e->in_a_hurry = true;
-	while (p->rx_open && vrb_shm_peek(&p->rx) && turns++ < VRB_SHM_LINES)
-		vrb_engine_turn(e, vrb_clock_now());
-	e->in_a_hurry = false;
-	/* It died in the middle of a direct operation, perhaps: nobody waits for its end. */
-	if (p->rx_open)
-		hot_del(e, p);
-	p->rx_open = false;
-	while (!vrb_list_empty(&p->qps)) {
-		struct vrb_hqp *q = vrb_list_entry(p->qps.next, struct vrb_hqp, peer_node);
-
-		vrb_list_del(&q->peer_node);
-		vrb_engine_unstall(e, q);
-		q->peer = NULL;
-		q->direct_n = 0;
-		vrb_direct_update(e, q);
-		q->gone_slot = p->slot;
-		q->gone_at = now + grace_of(q);
-		vrb_engine_timer(e, q);
-	}
-	close_channel(e, p);
-}
-
 /*
  * Before a queue pair is bound to a slot: the end of the former owner that nobody has looked at yet
  * must not take the new owner's queue pairs with it.
@@ -361,60 +257,16 @@ int vrb_peer_bind(struct vrb_engine *e, uint32_t slot, struct vrb_peer **out)
 	struct vrb_peer *p = slot <= VRB_SLOTS ? e->peer[slot] : NULL;
 
 	if (p && !p->self && (vrb_meet_hung_up(p->tx_sock) || vrb_meet_hung_up(p->rx_sock)))
-		peer_gone(e, p);
+		vrb_peer_gone(e, p);
 	return vrb_peer_get(e, slot, out);
 }
 
-/* A ring with frames of ours that its receiver has not even mapped. */
-static bool is_unseen(struct vrb_engine *e)
+void vrb_peer_all(struct vrb_engine *e)
 {
-	bool unseen = false;
+	struct vrb_peer *p;
 
-	vrb_engine_lock(e);
-	for (uint32_t i = 1; i <= VRB_SLOTS && !unseen; i++) {
-		struct vrb_peer *p = e->peer[i];
-
-		/* pairs with the store in take_ring: what is attached is read to its end */
-		unseen = p && p->tx_open && !p->self && p->tx.head &&
-			 !atomic_load_explicit(&p->tx.m.ctl->attached, memory_order_acquire) &&
-			 !vrb_meet_hung_up(p->tx_sock);
-	}
-	vrb_engine_unlock(e);
-	return unseen;
-}
-
-void vrb_peer_linger(struct vrb_engine *e)
-{
-	for (int i = 0; i < LINGER_STEPS && is_unseen(e); i++)
-		usleep(LINGER_US);
-}
-
-void vrb_peer_close_all(struct vrb_engine *e)
-{
-	for (uint32_t i = 1; i <= VRB_SLOTS; i++) {
-		struct vrb_peer *p = e->peer[i];
-
-		if (!p)
-			continue;
-		close_channel(e, p);
-		if (p->tx.m.ctl)
-			munmap(p->tx.m.ctl, VRB_SHM_SIZE);
-		if (p->rx.m.ctl && !p->self)
-			munmap(p->rx.m.ctl, VRB_SHM_SIZE);
-		free(p);
-		e->peer[i] = NULL;
-	}
-}
-
-void vrb_peer_disown(struct vrb_peer *p)
-{
-	int *fd[] = {&p->tx_sock, &p->rx_sock, &p->mem_fd, &p->bell_fd};
-
-	for (size_t i = 0; i < sizeof(fd) / sizeof(fd[0]); i++) {
-		if (*fd[i] >= 0 && !(p->self && fd[i] == &p->bell_fd))
-			close(*fd[i]);
-		*fd[i] = -1;
-	}
+	for (uint32_t slot = 1; slot <= VRB_SLOTS; slot++)
+		(void)vrb_peer_get(e, slot, &p);
 }
 
 /* ---- what comes in */
@@ -457,7 +309,7 @@ static struct vrb_peer *announcer(struct vrb_engine *e, int sock, uint32_t slot)
 	if (slot > 0 && slot <= VRB_SLOTS && slot != e->slot)
 		err = vrb_peer_bind(e, slot, &p);
 	if (!err && p->owner != pid && owns_slot(slot, pid)) {
-		peer_gone(e, p);
+		vrb_peer_gone(e, p);
 		err = vrb_peer_get(e, slot, &p);
 	}
 	if (!err && p->owner == pid && !p->rx_open)
@@ -478,9 +330,10 @@ static bool take_ring(struct vrb_engine *e, struct vrb_peer *p, int sock, struct
 	    vrb_meet_rewatch(e, VRB_EV_RX_SOCK, sock))
 		return false;
 	vrb_direct_attach(p, m->fd[3], sock);
-	rx_reset(&p->rx);
+	vrb_peer_rx_reset(&p->rx);
 	p->rx_sock = sock;
 	p->rx_open = true;
+	p->tap = m->hello.arg;
 	hot_add(e, p);
 	/* pairs with the load in read_welcome: who sees it finds the welcome in its socket */
 	atomic_store_explicit(&p->rx.m.ctl->attached, 1, memory_order_seq_cst);
@@ -499,7 +352,7 @@ bool vrb_peer_attach(struct vrb_engine *e, int sock, struct vrb_meet_msg *m)
 		return false;
 	if (take_ring(e, p, sock, m))
 		return true;
-	peer_gone(e, p);
+	vrb_peer_gone(e, p);
 	return false;
 }
 
@@ -517,7 +370,7 @@ static void on_peer_sock(struct vrb_engine *e, int fd, bool rx)
 	if (got == VRB_MEET_NOTHING)
 		return;
 	if (got != VRB_MEET_MSG || rx || !take_welcome(p, &m))
-		peer_gone(e, p);
+		vrb_peer_gone(e, p);
 	if (got == VRB_MEET_MSG)
 		vrb_meet_drop(&m);
 }
@@ -537,8 +390,17 @@ void vrb_peer_on_event(struct vrb_engine *e, uint32_t what, int fd)
 	case VRB_EV_TX_SOCK:
 		on_peer_sock(e, fd, what == VRB_EV_RX_SOCK);
 		break;
+	case VRB_EV_TAP:
+		vrb_tap_on_event(e, fd);
+		break;
 	case VRB_EV_WIRE:
 		vrb_wire_on_event(e, fd);
+		break;
+	case VRB_EV_ASK:
+		vrb_ask_on_event(e, fd);
+		break;
+	case VRB_EV_HELD:
+		vrb_moderate_on_event(e);
 		break;
 	default:
 		(void)!read(e->bell_fd, &n, sizeof(n));

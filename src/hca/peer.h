@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What meet.c (finding each other: names, sockets, messages) and peer.c (the channel that comes of
- * it) share. Everything runs under the engine's lock. Whoever is at the other end of a socket is of
- * the same user, and for the rest believed in nothing.
+ * What meet.c (finding each other: names, sockets, messages), peer.c and peer_end.c (the channel
+ * that comes of it) share. Everything runs under the engine's lock. Whoever is at the other end of
+ * a socket is of the same user, and for the rest believed in nothing.
  */
 #ifndef VRB_HCA_PEER_H
 #define VRB_HCA_PEER_H
@@ -21,6 +21,16 @@ struct vrb_meet_msg {
 };
 
 enum vrb_meet_got { VRB_MEET_NOTHING, VRB_MEET_END, VRB_MEET_MSG };
+
+struct sockaddr_un;
+
+/* slots.c */
+/* Binds a free slot's name; *listen_fd is the caller's in any case when it is set. */
+int vrb_slot_claim(uint32_t *slot, int *listen_fd);
+/* The address of a slot's name, and its length. */
+uint32_t vrb_slot_name(struct sockaddr_un *sa, uint32_t slot);
+/* A process of another user has it, and none of ours. */
+bool vrb_slot_is_of_others(uint32_t slot);
 
 /* meet.c */
 /* END: end of file, or what no Verbena of this version sends. */
@@ -41,5 +51,19 @@ void vrb_meet_on_accepted(struct vrb_engine *e, int sock);
 
 /* peer.c: a ring towards us was announced on sock. False: refused, the caller closes sock. */
 bool vrb_peer_attach(struct vrb_engine *e, int sock, struct vrb_meet_msg *m);
+
+/* peer_end.c: the process behind p has ended. */
+void vrb_peer_gone(struct vrb_engine *e, struct vrb_peer *p);
+
+static inline void vrb_peer_tx_reset(struct vrb_shm_tx *tx)
+{
+	tx->head = tx->used = tx->data_head = tx->data_used = 0;
+}
+
+static inline void vrb_peer_rx_reset(struct vrb_shm_rx *rx)
+{
+	vrb_poke(&rx->tail, 0);
+	rx->published = rx->data_tail = rx->data_published = 0;
+}
 
 #endif

@@ -5,8 +5,12 @@
  * the lock.
  */
 #include "hca/direct.h"
+#include "hca/tap.h"
 #include "hca/wire.h"
 #include "hca/work.h"
+
+/* With more of them the lines fetched ahead would only fill the cache. */
+#define FEW_PEERS 4u
 
 bool vrb_engine_has_work(struct vrb_engine *e)
 {
@@ -18,6 +22,8 @@ bool vrb_engine_has_work(struct vrb_engine *e)
 		/* pairs with the releases in hot_add and hot_del */
 		struct vrb_peer *p = atomic_load_explicit(&e->hot[i], memory_order_acquire);
 
+		if (vrb_likely(n <= FEW_PEERS))
+			vrb_shm_expect(&p->rx);
 		if (vrb_shm_peek(&p->rx))
 			return true;
 	}
@@ -61,7 +67,11 @@ uint32_t vrb_engine_turn(struct vrb_engine *e, vrb_ns now)
 	uint32_t n = 0, i;
 	struct vrb_list *l, *next;
 
+	/* The caller has read the clock before it got the lock. */
+	if (now < vrb_peek(&e->now))
+		now = vrb_peek(&e->now);
 	vrb_poke(&e->now, now);
+	vrb_wire_flush(e);
 	vrb_engine_flush_acks(e, now, true);
 	for (i = 0; i < atomic_load_explicit(&e->n_hot, memory_order_relaxed); i++)
 		n += vrb_engine_drain(e, atomic_load_explicit(&e->hot[i], memory_order_relaxed),
@@ -75,12 +85,14 @@ uint32_t vrb_engine_turn(struct vrb_engine *e, vrb_ns now)
 	}
 	for (l = e->active.next; l != &e->active; l = next) {
 		next = l->next;
-		vrb_engine_pump(e, vrb_list_entry(l, struct vrb_hqp, core.active_node), now);
+		vrb_engine_pump(e, vrb_list_entry(l, struct vrb_hqp, core.active_node), now, false);
 		n++;
 	}
 	if (!vrb_list_empty(&e->acks))
 		vrb_engine_respond_all(e, now, false);
 	vrb_engine_run_timers(e, now);
 	vrb_engine_ring_bells(e);
+	if (vrb_unlikely(e->tap))
+		vrb_tap_flush(e);
 	return n;
 }

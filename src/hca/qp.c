@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs and address handles: memory, numbers, and where the peer is. */
 #include "hca/direct.h"
+#include "hca/faults.h"
+#include "hca/peer.h"
+#include "hca/story.h"
 #include "hca/wire.h"
 
 #include <errno.h>
@@ -56,12 +59,14 @@ static int publish_qp(struct vrb_hqp *q, struct vrb_qp_conf *conf)
 
 	vrb_engine_lock(e);
 	index = take_index(e);
-	if (index) {
-		conf->qpn = e->slot << VRB_QPN_INDEX_BITS | index;
+	conf->qpn = e->slot << VRB_QPN_INDEX_BITS | index;
+	q->story = index ? vrb_story_create(conf->qpn, (uint8_t)conf->type) : NULL;
+	if (q->story) {
 		vrb_qp_init(&q->core, conf);
 		vrb_list_init(&q->core.active_node);
 		vrb_list_init(&q->core.timer_node);
 		vrb_list_init(&q->core.ack_node);
+		vrb_qp_tap(&q->core, e->tap);
 		e->qp[index] = q;
 		e->n_qps++;
 		vrb_list_add_tail(&q->ctx->qps, &q->ctx_node);
@@ -71,9 +76,11 @@ static int publish_qp(struct vrb_hqp *q, struct vrb_qp_conf *conf)
 		if (q->caps.srq)
 			q->caps.srq->refs++;
 		q->stats->qps++;
+		if (e->faults)
+			vrb_faults_name(e->faults, q);
 	}
 	vrb_engine_unlock(e);
-	return index ? 0 : -ENOMEM;
+	return q->story ? 0 : -ENOMEM;
 }
 
 int vrb_hqp_create(struct vrb_hpd *pd, const struct vrb_hqp_init *init, struct vrb_hqp **out)
@@ -105,6 +112,8 @@ int vrb_hqp_create(struct vrb_hpd *pd, const struct vrb_hqp_init *init, struct v
 	q->caps = *init;
 	vrb_list_init(&q->peer_node);
 	vrb_list_init(&q->stall_node);
+	vrb_list_init(&q->kept.list);
+	vrb_list_init(&q->kept.node);
 	conf.owner = q;
 	err = alloc_rings(q, init, &conf);
 	if (!err)
@@ -128,6 +137,7 @@ int vrb_hqp_destroy(struct vrb_hqp *q)
 		vrb_engine_lock(e);
 		/* Acknowledgements that are owed go out: the peer's work was done. */
 		vrb_engine_flush_acks(e, vrb_peek(&e->now), false);
+		vrb_engine_last_ack(e, q, vrb_peek(&e->now));
 		vrb_engine_ring_bells(e);
 		vrb_engine_forget(e, q);
 		q->peer = NULL;
@@ -135,6 +145,7 @@ int vrb_hqp_destroy(struct vrb_hqp *q)
 		vrb_direct_update(e, q);
 		vrb_qp_fini(&q->core);
 		vrb_event_purge_async(q->ctx, q->user);
+		vrb_story_bury(e, q);
 		e->qp[q->core.qpn & VRB_QPN_INDEX_MASK] = NULL;
 		e->n_qps--;
 		vrb_list_del(&q->ctx_node);
@@ -146,7 +157,9 @@ int vrb_hqp_destroy(struct vrb_hqp *q)
 		q->stats->qps--;
 		vrb_engine_unlock(e);
 	}
+	free(q->story); /* in a forked child */
 	free(q->mcast);
+	free(q->core.rd_more);
 	free(q->mem);
 	free(q);
 	return 0;
@@ -174,15 +187,25 @@ static int connect_peer(struct vrb_hqp *q, vrb_qpn dqpn)
 	return 0;
 }
 
-/* Shared memory within the host, the wire to everywhere else (or when it is asked for). */
+/* Shared memory between the processes of a user on this host, the wire to everybody else (or when
+ * it is asked for). */
 static int connect_path(struct vrb_hqp *q, const struct vrb_qp_attr *attr, uint32_t mask)
 {
 	uint32_t code = mask & VRB_QPA_PATH_MTU ? attr->path_mtu : q->core.attr.path_mtu;
 	vrb_qpn dqpn = mask & VRB_QPA_DEST_QPN ? attr->dest_qpn : q->core.dqpn;
+	const struct vrb_report absent = {
+		.verdict = VRB_V_PEER_ABSENT, .qpn = q->core.qpn, .val = {dqpn}};
+	int err;
 
 	if (vrb_gid_is_local(&attr->dgid) && !vrb_wire_is_forced()) {
 		vrb_wire_disconnect(q);
-		return connect_peer(q, dqpn);
+		err = connect_peer(q, dqpn);
+		if (err || q->peer)
+			return err;
+		if (!vrb_slot_is_of_others(dqpn >> VRB_QPN_INDEX_BITS)) {
+			vrb_hca_refuse(&absent);
+			return 0;
+		}
 	}
 	vrb_list_del(&q->peer_node);
 	vrb_engine_unstall(q->e, q);
@@ -202,7 +225,7 @@ static uint32_t link_window(const struct vrb_hqp *q, bool connect)
 {
 	if (!q->wire.addr)
 		return VRB_PSN_WINDOW_MAX;
-	return connect ? VRB_WIRE_WINDOW_FIRST * 4 : 0;
+	return connect ? vrb_wire_read_chunk(q->wire.mtu) * 4 : 0;
 }
 
 static void after_modify(struct vrb_hqp *q, uint8_t state)
@@ -210,6 +233,7 @@ static void after_modify(struct vrb_hqp *q, uint8_t state)
 	struct vrb_engine *e = q->e;
 
 	if (state == VRB_QPS_RESET) {
+		vrb_story_forget(q->story);
 		vrb_engine_forget(e, q);
 		q->peer = NULL;
 		vrb_wire_disconnect(q);
@@ -221,8 +245,23 @@ static void after_modify(struct vrb_hqp *q, uint8_t state)
 	if (vrb_qp_can_send(&q->core, vrb_peek(&e->now)))
 		vrb_engine_activate(e, q);
 	vrb_engine_timer(e, q);
-	vrb_engine_pump(e, q, vrb_peek(&e->now));
+	vrb_engine_pump(e, q, vrb_peek(&e->now), false);
 	vrb_engine_ring_bells(e);
+}
+
+/* The core keeps room for a few READs and atomics of the peer only. */
+static int make_rd_room(struct vrb_hqp *q, const struct vrb_qp_attr *attr, uint32_t mask)
+{
+	struct vrb_rd_res *mem;
+
+	if (!(mask & VRB_QPA_MAX_DEST_RD_ATOMIC) ||
+	    attr->max_dest_rd_atomic <= vrb_qp_rd_max(&q->core))
+		return 0;
+	mem = calloc(VRB_RD_ATOMIC_MAX, sizeof(*mem));
+	if (!mem)
+		return -ENOMEM;
+	vrb_qp_give_rd(&q->core, mem);
+	return 0;
 }
 
 int vrb_hqp_modify(struct vrb_hqp *q, const struct vrb_qp_attr *attr, uint32_t mask)
@@ -230,25 +269,39 @@ int vrb_hqp_modify(struct vrb_hqp *q, const struct vrb_qp_attr *attr, uint32_t m
 	struct vrb_engine *e = q->e;
 	bool ud = q->core.type == VRB_QPT_UD;
 	bool connect = !ud && (mask & VRB_QPA_AV);
-	int err = 0, old;
+	struct vrb_report moved;
+	struct vrb_wire_addr *a;
+	int err, old;
 
 	if (e->foreign)
 		return -EIO;
 	old = vrb_cancel_off();
 	vrb_engine_lock(e);
 	vrb_poke(&e->now, vrb_clock_now());
-	if (connect)
+	err = make_rd_room(q, attr, mask);
+	if (!err && connect)
 		err = connect_path(q, attr, mask);
 	else if (ud && (mask & VRB_QPA_STATE) && attr->state == VRB_QPS_RTR)
 		vrb_wire_listen(e, q->ctx->dev);
 	if (!err) {
+		moved = (struct vrb_report){.verdict = VRB_V_QP_MOVED,
+					    .qpn = q->core.qpn,
+					    .val = {q->core.state, attr->state}};
+		if (mask & VRB_QPA_STATE &&
+		    (attr->state == VRB_QPS_RESET || attr->state == VRB_QPS_ERR))
+			vrb_engine_last_ack(e, q, vrb_peek(&e->now));
 		vrb_qp_modify(&q->core, attr, mask, link_mtu(q), link_window(q, connect), &e->fx);
 		if (q->wire.addr)
-			vrb_wire_modified(q);
+			vrb_wire_modified(q, mask);
+		if (mask & VRB_QPA_STATE)
+			vrb_hca_refuse(&moved);
 		vrb_engine_apply(e);
 		after_modify(q, q->core.state);
 	}
+	a = connect && !err ? q->wire.addr : NULL;
 	vrb_engine_unlock(e);
+	if (a)
+		vrb_wire_settle(e, a);
 	vrb_cancel_restore(old);
 	return err;
 }
@@ -372,7 +425,7 @@ void vrb_hah_destroy(struct vrb_hpd *pd, struct vrb_av *av)
 		return;
 	vrb_engine_lock(e);
 	if (av->route == VRB_ROUTE_WIRE)
-		vrb_wire_put_ah(e, av);
+		vrb_wire_put_ah(av);
 	forget_av(pd->ctx, av);
 	pd->refs--;
 	vrb_engine_unlock(e);

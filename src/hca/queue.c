@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues, shared receive queues and the memory of work queues. */
+#include "hca/wire.h"
 #include "hca/engine.h"
 
 #include <errno.h>
@@ -31,6 +32,8 @@ uint32_t vrb_rwqe_bytes(uint32_t max_sge)
 
 /* ---- completion queues */
 
+VRB_STATIC_ASSERT(offsetof(struct vrb_hcq, core.stamp) == 64, "what a poll reads is one line");
+
 static struct vrb_cqe *cq_ring(uint32_t cqe, uint32_t *mask)
 {
 	uint32_t n = round_pow2(cqe);
@@ -43,28 +46,41 @@ static struct vrb_cqe *cq_ring(uint32_t cqe, uint32_t *mask)
 	return ring;
 }
 
-int vrb_hcq_create(struct vrb_hctx *ctx, uint32_t cqe, struct vrb_hchan *chan, void *user,
-		   struct vrb_hcq **out)
+/* Beside a ring of n places; false: no memory. */
+static bool cq_stamps(bool wanted, uint32_t n, struct vrb_stamp **out)
+{
+	*out = wanted ? calloc(n, sizeof(**out)) : NULL;
+	return *out || !wanted;
+}
+
+int vrb_hcq_create(struct vrb_hctx *ctx, const struct vrb_hcq_init *init, struct vrb_hcq **out)
 {
 	struct vrb_hcq *cq;
 
 	if (ctx->e->foreign)
 		return -EIO;
-	cq = calloc(1, sizeof(*cq));
+	cq = aligned_alloc(64, sizeof(*cq));
 	if (!cq)
 		return -ENOMEM;
-	cq->core.cap = cqe;
-	cq->core.ring = cq_ring(cqe, &cq->core.mask);
-	if (!cq->core.ring) {
+	memset(cq, 0, sizeof(*cq));
+	cq->core.cap = init->cqe;
+	cq->core.overwrites = init->overwrites;
+	cq->core.stamped = cq->core.closed = init->stamp_ns || init->stamp_wall;
+	cq->core.ring = cq_ring(init->cqe, &cq->core.mask);
+	if (!cq->core.ring || !cq_stamps(cq->core.stamped, cq->core.mask + 1, &cq->core.stamp)) {
+		free(cq->core.ring);
 		free(cq);
 		return -ENOMEM;
 	}
+	cq->stamp_ns = init->stamp_ns;
+	cq->stamp_wall = init->stamp_wall;
 	cq->ctx = ctx;
-	cq->chan = chan;
-	cq->user = user;
+	cq->chan = init->chan;
+	cq->user = init->user;
 	vrb_list_init(&cq->event_node);
+	vrb_list_init(&cq->held_node);
 	vrb_engine_lock(ctx->e);
-	vrb_hchan_ref(chan, 1);
+	vrb_hchan_ref(cq->chan, 1);
 	vrb_list_add_tail(&ctx->cqs, &cq->node);
 	ctx->stats->cqs++;
 	vrb_engine_unlock(ctx->e);
@@ -82,6 +98,7 @@ int vrb_hcq_destroy(struct vrb_hcq *cq)
 			vrb_engine_unlock(ctx->e);
 			return -EBUSY;
 		}
+		vrb_moderate_end(cq);
 		vrb_event_purge_cq(cq);
 		vrb_event_purge_async(ctx, cq->user);
 		vrb_hchan_ref(cq->chan, -1);
@@ -90,42 +107,74 @@ int vrb_hcq_destroy(struct vrb_hcq *cq)
 		vrb_engine_unlock(ctx->e);
 	}
 	free(cq->core.ring);
+	free(cq->core.stamp);
 	free(cq);
 	return 0;
+}
+
+/* The completions that wait move to the beginning of new memory. Lock held. */
+static void cq_move(struct vrb_cq *c, struct vrb_cqe *ring, struct vrb_stamp *stamp, uint32_t mask)
+{
+	uint32_t n = c->tail - c->head;
+
+	for (uint32_t i = 0; i < n; i++) {
+		ring[i] = c->ring[(c->head + i) & c->mask];
+		if (stamp)
+			stamp[i] = c->stamp[(c->head + i) & c->mask];
+	}
+	c->ring = ring;
+	c->stamp = stamp;
+	c->mask = mask;
+	c->arm_tail -= c->head;
+	c->fire_tail -= c->head;
+	c->stamp_tail = n;
+	vrb_poke(&c->head, 0);
+	vrb_poke(&c->tail, n);
 }
 
 int vrb_hcq_resize(struct vrb_hcq *cq, uint32_t cqe)
 {
 	struct vrb_cq *c = &cq->core;
 	struct vrb_engine *e = cq->ctx->e;
-	uint32_t mask, n, i;
+	struct vrb_stamp *stamp, *old_stamp;
 	struct vrb_cqe *ring, *old;
+	uint32_t mask;
+	int err = 0;
 
 	if (e->foreign)
 		return -EIO;
 	ring = cq_ring(cqe, &mask);
-	if (!ring)
-		return -ENOMEM;
-	vrb_engine_lock(e);
-	n = c->tail - c->head;
-	if (n > cqe) {
-		vrb_engine_unlock(e);
+	if (!ring || !cq_stamps(c->stamped, mask + 1, &stamp)) {
 		free(ring);
-		return -EINVAL;
+		return -ENOMEM;
 	}
-	for (i = 0; i < n; i++)
-		ring[i] = c->ring[(c->head + i) & c->mask];
+	vrb_engine_lock(e);
 	old = c->ring;
-	c->ring = ring;
-	c->mask = mask;
-	c->cap = cqe;
-	c->arm_tail -= c->head;
-	c->fire_tail -= c->head;
-	vrb_poke(&c->head, 0);
-	vrb_poke(&c->tail, n);
+	old_stamp = c->stamp;
+	if (c->tail - c->head > cqe) {
+		old = ring;
+		old_stamp = stamp;
+		err = -EINVAL;
+	} else {
+		cq_move(c, ring, stamp, mask);
+		c->cap = cqe;
+	}
 	vrb_engine_unlock(e);
 	free(old);
-	return 0;
+	free(old_stamp);
+	return err;
+}
+
+/* An event is waited for, perhaps in poll(): the helper answers bells and packets. Where threads
+ * watch the sockets themselves it learns of packets by its next tick only. */
+static void watch_for(struct vrb_engine *e)
+{
+	if (!vrb_engine_arm(e, VRB_SLEEP_HELPER)) {
+		if (atomic_load_explicit(&e->helper_deep, memory_order_relaxed))
+			vrb_helper_kick(e);
+	} else if (!atomic_load_explicit(&e->watches_often, memory_order_relaxed)) {
+		vrb_wire_arm(e);
+	}
 }
 
 int vrb_hcq_arm(struct vrb_hcq *cq, bool solicited_only)
@@ -139,18 +188,17 @@ int vrb_hcq_arm(struct vrb_hcq *cq, bool solicited_only)
 	behind = !solicited_only && vrb_cq_is_behind(&cq->core);
 	vrb_cq_arm(&cq->core, solicited_only);
 	if (vrb_unlikely(behind)) {
-		cq->core.armed = VRB_CQ_UNARMED;
-		cq->core.fire_tail = cq->core.tail;
-		vrb_event_completion(cq);
+		vrb_cq_catch_up(&cq->core, &e->fx);
+		vrb_engine_apply(e);
 	}
 	/* Whoever arms is about to sleep, perhaps in poll(): nothing may be owed, and the helper
 	 * answers the bell. */
+	vrb_wire_flush(e);
 	vrb_engine_flush_acks(e, vrb_peek(&e->now), false);
 	vrb_engine_ring_bells(e);
 	vrb_engine_unlock(e);
-	if (cq->chan && !vrb_engine_arm(e, VRB_SLEEP_HELPER) &&
-	    atomic_load_explicit(&e->helper_deep, memory_order_relaxed))
-		vrb_helper_kick(e);
+	if (cq->chan)
+		watch_for(e);
 	return 0;
 }
 

@@ -10,18 +10,23 @@
 
 #define STUCK_NS (500 * VRB_NS_PER_MS)
 
-static bool is_stuck(struct vrb_engine *e, struct vrb_peer *p, vrb_ns now)
+bool vrb_stall_lasts(struct vrb_engine *e, struct vrb_peer *p, vrb_ns now, vrb_ns ns)
 {
 	uint64_t used = (uint64_t)p->tx.used << 32 | p->tx.data_used;
 
-	if (!p->stuck_at || p->stuck_used != used) {
-		p->stuck_used = used;
-		p->stuck_at = now + STUCK_NS;
+	if (!p->full_since || p->full_used != used) {
+		p->full_used = used;
+		p->full_since = now;
 	}
-	if (now >= p->stuck_at)
+	if (now - p->full_since >= ns)
 		return true;
-	vrb_work_look_at(e, p->stuck_at);
+	vrb_work_look_at(e, p->full_since + ns);
 	return false;
+}
+
+static bool is_stuck(struct vrb_engine *e, struct vrb_peer *p, vrb_ns now)
+{
+	return vrb_stall_lasts(e, p, now, STUCK_NS);
 }
 
 /* Two processes that fill each other's rings with requests must still hear each other's answers. */

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Which queue pairs have something to do: the active list (requests), the ack list (answers) and
- * the timer list. n_work tells pollers, without the lock, whether the first two want a turn.
+ * the timer list. n_work tells pollers, without the lock, whether the first two want a turn, or
+ * packets are held back.
  */
+#include "hca/ask.h"
 #include "hca/direct.h"
+#include "hca/faults.h"
 #include "hca/wire.h"
 #include "hca/work.h"
 
 void vrb_work_count(struct vrb_engine *e)
 {
-	uint32_t n = !vrb_list_empty(&e->active) + (e->acks_urgent && !vrb_list_empty(&e->acks));
+	uint32_t n = !vrb_list_empty(&e->active) + (e->acks_urgent && !vrb_list_empty(&e->acks)) +
+		     vrb_wire_is_held(e);
 
 	if (atomic_load_explicit(&e->n_work, memory_order_relaxed) != n)
 		atomic_store_explicit(&e->n_work, n, memory_order_relaxed);
@@ -69,8 +73,9 @@ void vrb_work_look_at(struct vrb_engine *e, vrb_ns d)
 {
 	if (d < e->next_deadline)
 		vrb_poke(&e->next_deadline, d);
-	/* The helper sleeps past this deadline: have it look again. */
-	if (vrb_unlikely(d < atomic_load_explicit(&e->helper_wakes_at, memory_order_relaxed)))
+	/* The helper sleeps past this deadline, by more than a tick: have it look again. */
+	if (vrb_unlikely(vrb_ns_add(d, VRB_TICK_NS) <
+			 atomic_load_explicit(&e->helper_wakes_at, memory_order_relaxed)))
 		vrb_helper_kick(e);
 }
 
@@ -78,6 +83,10 @@ static vrb_ns deadline_of(const struct vrb_hqp *q)
 {
 	vrb_ns d = vrb_qp_next_deadline(&q->core);
 
+	if (q->flow.until && q->flow.until < d)
+		d = q->flow.until;
+	if (vrb_unlikely(q->kept.look_at) && q->kept.look_at < d)
+		d = q->kept.look_at;
 	return q->gone_at && q->gone_at < d ? q->gone_at : d;
 }
 
@@ -90,6 +99,20 @@ static void end_grace(struct vrb_engine *e, struct vrb_hqp *q)
 	q->gone_at = 0;
 	vrb_qp_on_peer_gone(&q->core, &r, &e->fx);
 	vrb_engine_apply(e);
+}
+
+/* Whatever the core has made of it. */
+static void note_timeout(struct vrb_engine *e, struct vrb_hqp *q, struct vrb_psn una)
+{
+	const struct vrb_qp *c = &q->core;
+	struct vrb_report r = {.verdict = VRB_V_ACK_TIMEOUT,
+			       .qpn = c->qpn,
+			       .val = {una.v, c->timeout_ns / VRB_NS_PER_MS, c->retry_left}};
+
+	q->n_timeouts = c->n_timeouts;
+	vrb_hca_refuse(&r);
+	if (c->state == VRB_QPS_RTS && !q->gone_at)
+		vrb_ask_on_timeout(e, q, una);
 }
 
 void vrb_engine_timer(struct vrb_engine *e, struct vrb_hqp *q)
@@ -114,6 +137,13 @@ void vrb_engine_run_timers(struct vrb_engine *e, vrb_ns now)
 	vrb_poke(&e->next_deadline, VRB_NS_NEVER);
 	if (e->n_stalled)
 		vrb_stall_run_timers(e, now);
+	if (vrb_unlikely(!vrb_list_empty(&e->held_cqs)))
+		vrb_moderate_run(e, now);
+	if (vrb_unlikely(e->faults))
+		vrb_faults_run(e, now);
+	vrb_ask_run(e, now);
+	if (vrb_unlikely(e->wire && (e->wire->n_waiting || !vrb_list_empty(&e->wire->carriers))))
+		vrb_work_look_at(e, now + VRB_WIRE_WAIT_NS);
 	vrb_list_init(&todo);
 	while (!vrb_list_empty(&e->timers)) {
 		struct vrb_list *n = e->timers.next;
@@ -128,15 +158,23 @@ void vrb_engine_run_timers(struct vrb_engine *e, vrb_ns now)
 		q->on_timers = false;
 		if (q->gone_at && q->gone_at <= now)
 			end_grace(e, q);
+		if (q->flow.until && q->flow.until <= now)
+			vrb_wire_flow_expire(e, q);
+		if (vrb_unlikely(q->kept.look_at) && q->kept.look_at <= now)
+			vrb_wire_keep_run(e, q);
 		if (vrb_qp_next_deadline(&q->core) <= now) {
+			struct vrb_psn una = q->core.una_psn;
+
 			vrb_qp_on_deadline(&q->core, now, &e->fx);
+			if (vrb_unlikely(q->core.n_timeouts != q->n_timeouts))
+				note_timeout(e, q, una);
 			vrb_engine_apply(e);
 			vrb_engine_activate(e, q);
 			vrb_direct_update(e, q);
 			if (!vrb_list_empty(&q->stall_node))
 				vrb_qp_on_stall(&q->core, now);
 			if (q->wire.addr)
-				vrb_wire_adapt(q);
+				vrb_wire_adapt(q, now);
 		}
 		vrb_engine_timer(e, q);
 	}

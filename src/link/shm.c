@@ -44,7 +44,7 @@ bool vrb_shm_room(struct vrb_shm_tx *tx, uint32_t len)
 	uint32_t end;
 
 	return vrb_shm_line_room(tx, 0) &&
-	       (len == 0 || vrb_shm_data_alloc(tx, len, &end) != NO_SPACE);
+	       (len <= VRB_SHM_SLOT || vrb_shm_data_alloc(tx, len, &end) != NO_SPACE);
 }
 
 /* A cursor over the body of a line. */
@@ -123,6 +123,10 @@ void vrb_shm_push(struct vrb_shm_tx *tx, const struct vrb_pkt *pkt, const struct
 	if (pkt->len && pkt->len <= (size_t)(b.end - b.p)) {
 		inline_len = pkt->len;
 		gather(b.p, seg, pkt->len);
+	} else if (pkt->len && pkt->len <= VRB_SHM_SLOT) {
+		inline_len = pkt->len - 1;
+		gather(vrb_shm_slot(&tx->m, tx->head), seg, pkt->len);
+		f |= VRB_SHM_BESIDE;
 	} else if (pkt->len) {
 		uint32_t end = 0, at = vrb_shm_data_alloc(tx, pkt->len, &end);
 
@@ -200,8 +204,13 @@ int vrb_shm_next(struct vrb_shm_rx *rx, struct vrb_shm_frame *f)
 		f->hop_limit = (uint8_t)(low >> 8);
 	}
 	if (wf & VRB_SHM_DATA_REF)
-		return get_data(rx, &b, f);
+		return wf & VRB_SHM_BESIDE ? -1 : get_data(rx, &b, f);
 	inline_len = low >> 24;
+	if (wf & VRB_SHM_BESIDE) {
+		pkt->payload = vrb_shm_slot(&rx->m, rx->tail);
+		pkt->len = inline_len + 1;
+		return 1;
+	}
 	if (inline_len > (size_t)(b.end - b.p))
 		return -1;
 	pkt->payload = b.p;
@@ -281,7 +290,8 @@ int vrb_shm_map(int fd, void *at, struct vrb_shm_map *m)
 		return 0; /* the same addresses, which others may be reading */
 	m->ctl = (struct vrb_shm_ctl *)(void *)p;
 	m->line = (struct vrb_shm_line *)(void *)(p + 4096);
-	m->data = p + 4096 + VRB_SHM_LINES * 64;
+	m->slot = p + 4096 + VRB_SHM_LINES * 64;
+	m->data = m->slot + VRB_SHM_LINES * VRB_SHM_SLOT;
 	return 0;
 }
 

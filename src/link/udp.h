@@ -14,6 +14,7 @@
 #define VRB_LINK_UDP_H
 
 #include "base/iov.h"
+#include "wire/ask.h"
 #include "wire/icrc.h"
 #include "wire/net.h"
 #include "wire/pkt.h"
@@ -33,14 +34,22 @@ struct vrb_udp_steer; /* udp_steer.c */
 struct vrb_udp {
 	struct vrb_gid gid;
 	uint32_t ifindex;
-	bool v4, no_gso;
+	bool v4, no_gso, has_hops;
 	int rx_fd;
-	int lane_fd[VRB_UDP_LANES]; /* -1: not opened yet */
-	uint16_t lane_port[VRB_UDP_LANES];
+	struct vrb_udp_lane {
+		int fd; /* -1: not opened yet */
+		uint16_t port;
+		/* What the socket knows (no segment length: 0), and what the last send that had to
+		 * say something else has said. */
+		uint16_t seg_set, seg_last;
+		uint8_t tclass_set, tclass_last, hops_set, hops_last;
+	} lane[VRB_UDP_LANES];
 	struct vrb_udp_rx *rx;
 	struct vrb_udp_steer *steer;
 	uint64_t n_sends, n_send_failed; /* system calls; of them those that lost their packets */
 	int send_errno;			 /* of the last that failed */
+	uint32_t buffer;   /* bytes that may wait to be received, as the kernel counts */
+	uint32_t n_probed; /* probes that have come: somebody comes, goes, or has noticed */
 };
 
 /* Opens the receiving socket; slot: upper byte of the QPNs that are ours. -EADDRINUSE: another
@@ -48,6 +57,9 @@ struct vrb_udp {
 int vrb_udp_open(const struct vrb_gid *gid, uint32_t ifindex, uint32_t slot, struct vrb_udp **out);
 void vrb_udp_close(struct vrb_udp *u);
 void vrb_udp_disown(struct vrb_udp *u); /* in a forked child: closes the descriptors */
+
+/* Packets come with their hop limit from now on (64 is assumed before): it costs a little. */
+void vrb_udp_want_hops(struct vrb_udp *u);
 
 /* What the way from u to dst carries, IP header included; -errno when there is no way. */
 int vrb_udp_route(const struct vrb_udp *u, const struct vrb_gid *dst, uint32_t *mtu);
@@ -58,6 +70,12 @@ int vrb_udp_route(const struct vrb_udp *u, const struct vrb_gid *dst, uint32_t *
  */
 bool vrb_udp_steer_step(struct vrb_udp *u, vrb_ns now);
 void vrb_udp_steer_stranger(struct vrb_udp *u, vrb_ns now);
+/*
+ * Before the end: tells the others, and leaves the group with the socket open, so that what has
+ * come for them can still be taken out.
+ */
+void vrb_udp_leave(struct vrb_udp *u);
+void vrb_udp_stop(struct vrb_udp *u); /* nothing is received any more */
 
 /* ---- out */
 
@@ -72,17 +90,22 @@ struct vrb_udp_batch {
 	struct vrb_udp *udp;
 	struct vrb_udp_flow flow;
 	uint32_t n, len, seg_len;
-	bool closed; /* the last packet is shorter: nothing may follow */
+	bool full;		      /* nothing more goes along */
+	uint32_t head_len, head_size; /* the headers in front of a packet of head_len; 0 none */
+	uint8_t head[VRB_NET_MAX];
 	uint8_t bytes[VRB_UDP_SEND_MAX];
 };
 
 /*
  * Adds a packet, sending first what is there and does not go together with it. The payload is
- * copied. The kernel cuts a send into equal pieces, of which only the last may be shorter.
+ * copied. The kernel cuts a send into equal pieces, of which only the last may be shorter. A batch
+ * that is full had better be flushed.
  */
 void vrb_udp_push(struct vrb_udp_batch *b, struct vrb_udp *u, const struct vrb_udp_flow *f,
 		  const struct vrb_pkt *pkt, const struct vrb_seg *seg);
 void vrb_udp_flush(struct vrb_udp_batch *b);
+/* Inverts one bit of the packet that was pushed last. */
+void vrb_udp_damage(struct vrb_udp_batch *b, uint64_t random);
 
 /* ---- in */
 
@@ -92,11 +115,28 @@ struct vrb_udp_packet {
 	uint32_t len;
 };
 
-/* Takes what waits in the socket, one system call; only when vrb_udp_next has nothing left. Returns
- * the number of buffers filled. */
+/* vrb_udp_next has something left. */
+bool vrb_udp_has_more(const struct vrb_udp *u);
+
+/* Takes what waits in the socket, one system call; only when nothing is left. Returns the number of
+ * buffers filled. */
 uint32_t vrb_udp_fill(struct vrb_udp *u);
 
-/* The next packet with a good ICRC: 1; 0 none left; -1 something that is none, why says. */
+/* The next packet with a good ICRC: 1; 0 none left; -1 something that is none, why says, with len
+ * counting to its end; VRB_UDP_ASK a question (wire/ask.h), which has no ICRC. */
+#define VRB_UDP_ASK 2
 int vrb_udp_next(struct vrb_udp *u, struct vrb_udp_packet *out, struct vrb_report *why);
+
+/* ---- questions (wire/ask.h) */
+
+/* A socket for questions to the process that has port 4791 of dst; -errno. */
+int vrb_udp_ask_open(const struct vrb_udp *u, const struct vrb_gid *dst);
+/* What the network has said is forgotten, so that it wakes nobody again. */
+void vrb_udp_ask_drain(int fd);
+/* Filled with zeros up to len. 0 or -errno, which may be what the network has said before. */
+int vrb_udp_ask_send(int fd, const uint8_t ask[VRB_ASK_LEN], uint32_t len);
+/* To whom has asked by net. */
+void vrb_udp_ask_answer(const struct vrb_udp *u, const struct vrb_net *net,
+			const uint8_t ask[VRB_ASK_LEN], uint32_t len);
 
 #endif

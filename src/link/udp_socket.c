@@ -11,8 +11,9 @@
 #include "link/udp_addr.h"
 #include "link/udp_parts.h"
 
-#define BUFFER_BYTES (4 << 20)
-#define PORT_TRIES   64
+#define BUFFER_BYTES  (4 << 20)
+#define PORT_TRIES    64
+#define PORT_PAUSE_US 20
 
 static int set(int fd, int level, int name, int value)
 {
@@ -40,20 +41,54 @@ static int bind_to(const struct vrb_udp *u, int fd, uint16_t port)
 
 /* What receiving wants to know of each datagram. Without UDP_GRO (old kernels) they come one by
  * one. */
-static void set_receive(const struct vrb_udp *u, int fd)
+static void set_receive(struct vrb_udp *u, int fd)
 {
+	socklen_t len = sizeof(u->buffer);
+
 	(void)set(fd, SOL_SOCKET, SO_RCVBUF, BUFFER_BYTES);
+	(void)getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &u->buffer, &len);
 	(void)set(fd, IPPROTO_UDP, UDP_GRO, 1);
 	if (u->v4) {
 		(void)set(fd, IPPROTO_IP, IP_RECVTOS, 1);
-		(void)set(fd, IPPROTO_IP, IP_RECVTTL, 1);
 	} else {
 		(void)set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
-		(void)set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
 		/* RoCEv2 A17.3: the checksum may be 0 here too (the kernel's soft-RoCE sends it
 		 * so); a socket drops that unless it is told. */
 		(void)set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
 	}
+}
+
+/*
+ * Alone on the address we are no group, and the kernel need not choose for each packet: the option
+ * is set after the bind, and the next of the user who comes makes us both one.
+ */
+static int bind_port(struct vrb_udp *u)
+{
+	int err = bind_to(u, u->rx_fd, VRB_ROCE_PORT);
+
+	if (!err)
+		return set(u->rx_fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	if (err == -EADDRINUSE)
+		err = set(u->rx_fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	if (err)
+		return err;
+	err = bind_to(u, u->rx_fd, VRB_ROCE_PORT);
+	for (int i = 0; i < PORT_TRIES && err == -EADDRINUSE; i++) {
+		usleep(PORT_PAUSE_US); /* the first may be between its two calls */
+		err = bind_to(u, u->rx_fd, VRB_ROCE_PORT);
+	}
+	return err;
+}
+
+void vrb_udp_want_hops(struct vrb_udp *u)
+{
+	if (u->has_hops)
+		return;
+	u->has_hops = true;
+	if (u->v4)
+		(void)set(u->rx_fd, IPPROTO_IP, IP_RECVTTL, 1);
+	else
+		(void)set(u->rx_fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
 }
 
 int vrb_udp_open(const struct vrb_gid *gid, uint32_t ifindex, uint32_t slot, struct vrb_udp **out)
@@ -67,12 +102,12 @@ int vrb_udp_open(const struct vrb_gid *gid, uint32_t ifindex, uint32_t slot, str
 	u->ifindex = ifindex;
 	u->v4 = vrb_gid_is_ipv4(gid);
 	for (uint32_t i = 0; i < VRB_UDP_LANES; i++)
-		u->lane_fd[i] = -1;
+		u->lane[i] = (struct vrb_udp_lane){.fd = -1, .hops_set = VRB_UDP_HOPS};
 	u->rx_fd = make(u);
-	err = u->rx_fd < 0 ? u->rx_fd : set(u->rx_fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	err = u->rx_fd < 0 ? u->rx_fd : 0;
 	if (!err) {
 		set_receive(u, u->rx_fd);
-		err = bind_to(u, u->rx_fd, VRB_ROCE_PORT);
+		err = bind_port(u);
 	}
 	if (!err)
 		err = vrb_udp_rx_open(u);
@@ -86,17 +121,23 @@ int vrb_udp_open(const struct vrb_gid *gid, uint32_t ifindex, uint32_t slot, str
 	return 0;
 }
 
-void vrb_udp_disown(struct vrb_udp *u)
+void vrb_udp_stop(struct vrb_udp *u)
 {
-	for (uint32_t i = 0; i < VRB_UDP_LANES; i++) {
-		if (u->lane_fd[i] >= 0)
-			close(u->lane_fd[i]);
-		u->lane_fd[i] = -1;
-	}
 	if (u->rx_fd >= 0)
 		close(u->rx_fd);
 	u->rx_fd = -1;
-	vrb_udp_steer_disown(u);
+	if (u->steer)
+		vrb_udp_steer_disown(u);
+}
+
+void vrb_udp_disown(struct vrb_udp *u)
+{
+	for (uint32_t i = 0; i < VRB_UDP_LANES; i++) {
+		if (u->lane[i].fd >= 0)
+			close(u->lane[i].fd);
+		u->lane[i].fd = -1;
+	}
+	vrb_udp_stop(u);
 }
 
 void vrb_udp_close(struct vrb_udp *u)
@@ -117,15 +158,15 @@ static int bind_lane(struct vrb_udp *u, int fd, uint32_t lane)
 
 		if (getrandom(&r, sizeof(r), GRND_NONBLOCK) != sizeof(r))
 			r = (uint16_t)(lane * 1009u + (uint32_t)i * 61u);
-		u->lane_port[lane] = (uint16_t)(VRB_UDP_PORT_MIN | r);
-		err = bind_to(u, fd, u->lane_port[lane]);
+		u->lane[lane].port = (uint16_t)(VRB_UDP_PORT_MIN | r);
+		err = bind_to(u, fd, u->lane[lane].port);
 	}
 	return err;
 }
 
 int vrb_udp_lane(struct vrb_udp *u, uint32_t lane)
 {
-	int fd = u->lane_fd[lane], err;
+	int fd = u->lane[lane].fd, err;
 
 	if (fd >= 0)
 		return fd;
@@ -145,7 +186,7 @@ int vrb_udp_lane(struct vrb_udp *u, uint32_t lane)
 		close(fd);
 		return err;
 	}
-	u->lane_fd[lane] = fd;
+	u->lane[lane].fd = fd;
 	return fd;
 }
 

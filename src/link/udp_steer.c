@@ -15,6 +15,7 @@
 #include "link/udp.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -43,6 +44,8 @@ struct probe {
 struct vrb_udp_steer {
 	uint32_t slot;
 	bool wanted, tried_bare;
+	bool company; /* others of the address have been heard of */
+	bool has_left;
 	int lock_fd, probe_fd;	  /* -1: nothing under way */
 	uint32_t round, answered; /* bits of this round */
 	bool news;		  /* this round has found a member */
@@ -63,6 +66,7 @@ int vrb_udp_steer_open(struct vrb_udp *u, uint32_t slot)
 	s->slot = slot;
 	s->lock_fd = s->probe_fd = -1;
 	s->wanted = true;
+	memset(s->table, 0xff, sizeof(s->table));
 	u->steer = s;
 	return 0;
 }
@@ -87,8 +91,7 @@ void vrb_udp_steer_close(struct vrb_udp *u)
 
 void vrb_udp_steer_disown(struct vrb_udp *u)
 {
-	if (u->steer)
-		let_go(u->steer);
+	let_go(u->steer);
 }
 
 /* One steering of an address at a time. */
@@ -193,6 +196,18 @@ static void take_answers(struct vrb_udp_steer *s)
 	}
 }
 
+/* Of the group, as far as we know, with some who may have come since. */
+static uint32_t last_index(const struct vrb_udp_steer *s)
+{
+	uint32_t last = 0;
+
+	for (uint32_t i = 0; i < SLOTS; i++)
+		if (s->table[i] != NOT_A_MEMBER && s->table[i] > last)
+			last = s->table[i];
+	last += ROUND;
+	return last < SLOTS ? last : SLOTS - 1;
+}
+
 static uint32_t n_members(const struct vrb_udp_steer *s)
 {
 	uint32_t n = 0;
@@ -221,6 +236,7 @@ static void finish(struct vrb_udp *u, vrb_ns now)
 		s->pause = AGAIN_MAX_NS;
 	memcpy(s->table, s->index, sizeof(s->table));
 	s->next_at = now + s->pause;
+	s->company = n_members(s) > found;
 	/* who does not find itself tries again */
 	s->wanted = !found;
 	s->tried_bare = false;
@@ -249,12 +265,36 @@ bool vrb_udp_steer_step(struct vrb_udp *u, vrb_ns now)
 	return s->wanted;
 }
 
+/*
+ * Closing a member's socket would lose what comes for others in that moment: the kernel first takes
+ * it out of the group and then from its table, and gives it all packets in between. One that is
+ * bound to an interface which does not exist is passed over, and leaves the group with that.
+ */
+void vrb_udp_leave(struct vrb_udp *u)
+{
+	struct vrb_udp_steer *s = u->steer;
+	const int nowhere = INT_MAX;
+
+	if (s->has_left)
+		return;
+	s->has_left = true;
+	s->wanted = false;
+	let_go(s);
+	/* who sees one knows that sockets move, before anything is overtaken */
+	s->probe_fd = s->company ? vrb_udp_socket(u) : -1;
+	for (s->round = 0; s->probe_fd >= 0 && s->round * ROUND <= last_index(s); s->round++)
+		send_round(u, 0);
+	let_go(s);
+	/* Linux before 5.7 refuses it, and a link-local address: then that moment is left */
+	(void)setsockopt(u->rx_fd, SOL_SOCKET, SO_BINDTOIFINDEX, &nowhere, sizeof(nowhere));
+}
+
 void vrb_udp_steer_stranger(struct vrb_udp *u, vrb_ns now)
 {
 	struct vrb_udp_steer *s = u->steer;
 
 	/* Peers of a process that has ended go on sending for a while: hence the pause. */
-	if (now >= s->next_at)
+	if (now >= s->next_at && !s->has_left)
 		s->wanted = true;
 }
 
@@ -274,6 +314,9 @@ void vrb_udp_steer_answer(struct vrb_udp *u, const struct vrb_net *net, const ui
 	memcpy(&p, at, sizeof(p));
 	if (p.is_answer)
 		return;
+	u->n_probed++;
+	if (u->steer->probe_fd < 0 || memcmp(p.nonce, u->steer->nonce, sizeof(p.nonce)))
+		u->steer->company = true;
 	p.is_answer = 1;
 	p.slot = (uint8_t)u->steer->slot;
 	(void)sendto(u->rx_fd, &p, sizeof(p), MSG_DONTWAIT, &to.sa, n);

@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 
 #include "link/netdev.h"
+#include "link/profile.h"
 #include "preload/counters.h"
 
 #define DEVICES_MAX   16
@@ -119,17 +120,40 @@ static void gid_text(char *out, size_t size, const struct vrb_gid *g)
 				      g->raw[i + 1]);
 }
 
+/* As the library has them (hca/device.c). */
+static void place_gids(const struct vrb_netdev *d, const struct vrb_gid **gid, bool *is_v1)
+{
+	struct vrb_profile_error ignored; /* the library says it */
+	struct vrb_profile p;
+
+	(void)vrb_profile_load(secure_getenv(VRB_PROFILE_ENV), &p, &ignored);
+	for (uint32_t i = 0; i < d->n_gids; i++) {
+		uint32_t at = vrb_profile_gid_index(&p, i);
+
+		if (at >= GID_TABLE)
+			return;
+		gid[at] = &d->gid[i];
+		if (!p.roce_v1_gids)
+			continue;
+		gid[at - 1] = &d->gid[i];
+		is_v1[at - 1] = true;
+	}
+}
+
 static void put_gids(struct sink *s, const struct vrb_netdev *d, const char *port)
 {
 	static const struct vrb_gid empty;
+	const struct vrb_gid *gid[GID_TABLE] = {NULL};
+	bool is_v1[GID_TABLE] = {false};
 	char text[48];
 
+	place_gids(d, gid, is_v1);
 	for (uint32_t i = 0; i < GID_TABLE; i++) {
-		gid_text(text, sizeof(text), i < d->n_gids ? &d->gid[i] : &empty);
+		gid_text(text, sizeof(text), gid[i] ? gid[i] : &empty);
 		put_file(s, text, "%s/gids/%u", port, i);
-		if (i >= d->n_gids)
+		if (!gid[i])
 			continue;
-		put_file(s, "RoCE v2", "%s/gid_attrs/types/%u", port, i);
+		put_file(s, is_v1[i] ? "IB/RoCE v1" : "RoCE v2", "%s/gid_attrs/types/%u", port, i);
 		put_file(s, d->ifname, "%s/gid_attrs/ndevs/%u", port, i);
 	}
 }
@@ -230,7 +254,7 @@ static bool is_private_dir(const char *path)
 /* The private folder of this user that holds the trees. */
 static bool find_base(char *out, size_t size)
 {
-	const char *run = getenv("XDG_RUNTIME_DIR");
+	const char *run = secure_getenv("XDG_RUNTIME_DIR");
 
 	if (run && run[0] == '/' && is_private_dir(run)) {
 		snprintf(out, size, "%s/verbena", run);

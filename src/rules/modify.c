@@ -130,76 +130,137 @@ enum vrb_verdict vrb_rules_av(const struct vrb_qp_attr *attr, const struct vrb_r
 
 	if (attr->av_port < 1 || attr->av_port > port->n_ports)
 		return refuse(r, VRB_V_MODIFY_PORT, attr->av_port, port->n_ports, 0);
+	if (!attr->is_global && port->infiniband)
+		return VRB_OK;
 	if (!attr->is_global) /* RoCEv2 A17.4.3: no LIDs, every packet is global */
 		return refuse(r, VRB_V_MODIFY_NO_GRH, 0, 0, 0);
-	if (i >= port->n_gids || i >= VRB_RULES_GIDS_MAX || !(port->gid_valid >> i & 1))
+	if (i >= port->n_gids ||
+	    (i < VRB_RULES_GIDS_MAX ? !(port->gid_valid >> i & 1) : port->gid_beyond_empty))
 		return refuse(r, VRB_V_MODIFY_SGID_INDEX, i, port->n_gids, 0);
+	if (i >= VRB_RULES_GIDS_MAX || port->infiniband)
+		return VRB_OK;
+	if (port->gid_v1 >> i & 1)
+		return refuse(r, VRB_V_MODIFY_GID_V1, i, 0, 0);
 	if (!dgid_usable(&attr->dgid, port->gid_v4 >> i & 1, multicast_ok))
 		return refuse(r, VRB_V_MODIFY_DGID, 0, 0, 0);
 	return VRB_OK;
 }
 
-static enum vrb_verdict check_path(const struct vrb_rules_modify *m, struct vrb_report *r)
+/* Reports of one call. */
+struct sink {
+	struct vrb_report *r;
+	uint32_t n, max;
+};
+
+static void add(struct sink *s, enum vrb_verdict v, uint64_t a, uint64_t b, uint64_t c)
+{
+	if (s->n < s->max)
+		refuse(&s->r[s->n++], v, a, b, c);
+}
+
+static void check_path(const struct vrb_rules_modify *m, struct sink *s)
+{
+	const struct vrb_qp_attr *a = m->attr;
+	struct vrb_report r;
+
+	if (m->mask & VRB_QPA_ALT_PATH || (m->mask & MIG && a->path_mig_state != 0))
+		add(s, VRB_V_MODIFY_ALT_PATH, 0, 0, 0);
+	if (m->mask & VRB_QPA_ACCESS && a->access & ~VRB_RULES_ACCESS_ALL)
+		add(s, VRB_V_MODIFY_ACCESS, a->access, 0, 0);
+	if (m->mask & VRB_QPA_AV && vrb_rules_av(a, m->port, false, &r) != VRB_OK)
+		add(s, r.verdict, r.val[0], r.val[1], r.val[2]);
+}
+
+uint32_t vrb_rules_modify_ranges(const struct vrb_rules_modify *m,
+				 struct vrb_rules_range out[VRB_RULES_RANGES])
 {
 	const struct vrb_qp_attr *a = m->attr;
 	const struct vrb_rules_port *p = m->port;
+	const struct vrb_rules_range all[VRB_RULES_RANGES] = {
+		{VRB_QPA_PORT, a->port, 1, p->n_ports},
+		{VRB_QPA_PKEY_INDEX, a->pkey_index, 0, p->n_pkeys - 1},
+		{VRB_QPA_PATH_MTU, a->path_mtu, 1, p->max_mtu},
+		{VRB_QPA_DEST_QPN, a->dest_qpn, 0, VRB_QPN_MASK},
+		{VRB_QPA_RQ_PSN, a->rq_psn, 0, 0xffffff},
+		{VRB_QPA_SQ_PSN, a->sq_psn, 0, 0xffffff},
+		{RD, a->max_rd_atomic, 0, p->max_rd_atomic},
+		{DRD, a->max_dest_rd_atomic, 0, p->max_rd_atomic},
+		{VRB_QPA_TIMEOUT, a->timeout, 0, 31},
+		{VRB_QPA_RETRY_CNT, a->retry_cnt, 0, 7},
+		{VRB_QPA_RNR_RETRY, a->rnr_retry, 0, 7},
+		{RNR, a->min_rnr_timer, 0, 31},
+	};
+	uint32_t n = 0;
 
-	if (m->mask & VRB_QPA_ALT_PATH || (m->mask & MIG && a->path_mig_state != 0))
-		return refuse(r, VRB_V_MODIFY_ALT_PATH, 0, 0, 0);
-	if (m->mask & VRB_QPA_PORT && (a->port < 1 || a->port > p->n_ports))
-		return refuse(r, VRB_V_MODIFY_PORT, a->port, p->n_ports, 0);
-	if (m->mask & VRB_QPA_PKEY_INDEX && a->pkey_index >= p->n_pkeys)
-		return refuse(r, VRB_V_MODIFY_PKEY_INDEX, a->pkey_index, p->n_pkeys, 0);
-	if (m->mask & VRB_QPA_PATH_MTU && (a->path_mtu < 1 || a->path_mtu > p->max_mtu))
-		return refuse(r, VRB_V_MODIFY_PATH_MTU, a->path_mtu, p->max_mtu, 0);
-	if (m->mask & VRB_QPA_ACCESS && a->access & ~VRB_RULES_ACCESS_ALL)
-		return refuse(r, VRB_V_MODIFY_ACCESS, a->access, 0, 0);
-	return m->mask & VRB_QPA_AV ? vrb_rules_av(a, p, false, r) : VRB_OK;
+	for (uint32_t i = 0; i < VRB_RULES_RANGES; i++)
+		if (m->mask & all[i].bit)
+			out[n++] = all[i];
+	return n;
 }
 
-static enum vrb_verdict check_numbers(const struct vrb_rules_modify *m, struct vrb_report *r)
+static enum vrb_verdict range_verdict(uint32_t bit)
 {
-	const struct vrb_qp_attr *a = m->attr;
-	const struct {
-		uint32_t bit, value, max;
+	static const struct {
+		uint32_t bits;
 		enum vrb_verdict v;
-	} range[] = {
-		{VRB_QPA_DEST_QPN, a->dest_qpn, VRB_QPN_MASK, VRB_V_MODIFY_DEST_QPN},
-		{VRB_QPA_RQ_PSN, a->rq_psn, 0xffffff, VRB_V_MODIFY_PSN},
-		{VRB_QPA_SQ_PSN, a->sq_psn, 0xffffff, VRB_V_MODIFY_PSN},
-		{RD, a->max_rd_atomic, m->port->max_rd_atomic, VRB_V_MODIFY_RD_ATOMIC},
-		{DRD, a->max_dest_rd_atomic, m->port->max_rd_atomic, VRB_V_MODIFY_RD_ATOMIC},
-		{VRB_QPA_TIMEOUT, a->timeout, 31, VRB_V_MODIFY_TIMEOUT},
-		{VRB_QPA_RETRY_CNT, a->retry_cnt, 7, VRB_V_MODIFY_RETRY},
-		{VRB_QPA_RNR_RETRY, a->rnr_retry, 7, VRB_V_MODIFY_RETRY},
-		{RNR, a->min_rnr_timer, 31, VRB_V_MODIFY_RNR_TIMER},
+	} of[] = {
+		{VRB_QPA_PORT, VRB_V_MODIFY_PORT},
+		{VRB_QPA_PKEY_INDEX, VRB_V_MODIFY_PKEY_INDEX},
+		{VRB_QPA_PATH_MTU, VRB_V_MODIFY_PATH_MTU},
+		{VRB_QPA_DEST_QPN, VRB_V_MODIFY_DEST_QPN},
+		{VRB_QPA_RQ_PSN | VRB_QPA_SQ_PSN, VRB_V_MODIFY_PSN},
+		{RD | DRD, VRB_V_MODIFY_RD_ATOMIC},
+		{VRB_QPA_TIMEOUT, VRB_V_MODIFY_TIMEOUT},
+		{VRB_QPA_RETRY_CNT | VRB_QPA_RNR_RETRY, VRB_V_MODIFY_RETRY},
 	};
 
-	for (unsigned i = 0; i < sizeof(range) / sizeof(range[0]); i++)
-		if (m->mask & range[i].bit && range[i].value > range[i].max)
-			return refuse(r, range[i].v, range[i].value, range[i].max, 0);
-	return VRB_OK;
+	for (uint32_t i = 0; i < sizeof(of) / sizeof(of[0]); i++)
+		if (of[i].bits & bit)
+			return of[i].v;
+	return VRB_V_MODIFY_RNR_TIMER;
 }
 
-enum vrb_verdict vrb_rules_modify(const struct vrb_rules_modify *m, struct vrb_report *r)
+static void check_numbers(const struct vrb_rules_modify *m, struct sink *s)
+{
+	struct vrb_rules_range range[VRB_RULES_RANGES];
+	uint32_t n = vrb_rules_modify_ranges(m, range);
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct vrb_rules_range *g = &range[i];
+		uint32_t limit = g->bit == VRB_QPA_PKEY_INDEX ? m->port->n_pkeys : g->max;
+
+		if (g->value < g->min || g->value > g->max)
+			add(s, range_verdict(g->bit), g->value, limit, 0);
+	}
+}
+
+uint32_t vrb_rules_modify_all(const struct vrb_rules_modify *m, struct vrb_report *r, uint32_t max)
 {
 	uint32_t to = vrb_rules_modify_target(m);
 	uint32_t given = m->mask & ~(uint32_t)VRB_QPA_STATE;
 	const struct vrb_rules_transition *t = vrb_rules_transition(m->type, m->cur, to);
-	enum vrb_verdict v;
+	struct sink s = {.r = r, .max = max};
 
-	if (!t || !t->allowed)
-		return refuse(r, VRB_V_MODIFY_TRANSITION, m->cur, to, 0);
+	if (!t || !t->allowed ||
+	    (m->port->no_reset_to_reset && m->cur == VRB_QPS_RESET && to == VRB_QPS_RESET)) {
+		add(&s, VRB_V_MODIFY_TRANSITION, m->cur, to, 0);
+		return s.n;
+	}
 	if (t->required & ~given)
-		return refuse(r, VRB_V_MODIFY_MISSING, m->cur, to, t->required & ~given);
+		add(&s, VRB_V_MODIFY_MISSING, m->cur, to, t->required & ~given);
 	if (given & ~(t->required | t->optional))
-		return refuse(r, VRB_V_MODIFY_SURPLUS, m->cur, to,
-			      given & ~(t->required | t->optional));
+		add(&s, VRB_V_MODIFY_SURPLUS, m->cur, to, given & ~(t->required | t->optional));
 	/* IBA 11.2.5.2: the caller may say which state it believes the QP to be in */
 	if (given & VRB_QPA_CUR_STATE && m->attr->cur_state != m->cur)
-		return refuse(r, VRB_V_MODIFY_CUR_STATE, m->attr->cur_state, m->cur, 0);
-	v = check_path(m, r);
-	return v != VRB_OK ? v : check_numbers(m, r);
+		add(&s, VRB_V_MODIFY_CUR_STATE, m->attr->cur_state, m->cur, 0);
+	check_path(m, &s);
+	check_numbers(m, &s);
+	return s.n;
+}
+
+enum vrb_verdict vrb_rules_modify(const struct vrb_rules_modify *m, struct vrb_report *r)
+{
+	return vrb_rules_modify_all(m, r, 1) ? r->verdict : VRB_OK;
 }
 
 enum vrb_verdict vrb_rules_attach(uint32_t type, const struct vrb_gid *group, struct vrb_report *r)

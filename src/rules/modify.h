@@ -15,7 +15,12 @@
 /* What the checks need to know of the device and its port. */
 struct vrb_rules_port {
 	uint64_t gid_valid, gid_v4; /* bit i: entry i is usable; it is an IPv4-mapped address */
-	uint32_t n_gids;	    /* entries of the table, at most VRB_RULES_GIDS_MAX */
+	uint64_t gid_v1;	    /* bit i: it is of type RoCE v1, which is not sent */
+	bool gid_beyond_empty;	    /* the entry asked for, from VRB_RULES_GIDS_MAX on, is empty */
+	bool no_reset_to_reset;
+	bool infiniband; /* the link layer: without a GRH there, LIDs lead the way */
+	uint32_t n_gids; /* entries of the table
+			  */
 	uint32_t n_ports, n_pkeys;
 	uint8_t max_mtu; /* code */
 	uint8_t max_rd_atomic;
@@ -40,6 +45,20 @@ struct vrb_rules_modify {
 
 /* VRB_OK, or the verdict with r filled in. */
 enum vrb_verdict vrb_rules_modify(const struct vrb_rules_modify *m, struct vrb_report *r);
+
+/* All that is wrong with m, in the order in which it is best mended: up to max reports; returns how
+ * many. */
+uint32_t vrb_rules_modify_all(const struct vrb_rules_modify *m, struct vrb_report *r, uint32_t max);
+
+/* What a numeric attribute may be. */
+struct vrb_rules_range {
+	uint32_t bit; /* of the attribute mask */
+	uint32_t value, min, max;
+};
+#define VRB_RULES_RANGES 12
+/* The numeric attributes that m sets, with their ranges; returns how many. */
+uint32_t vrb_rules_modify_ranges(const struct vrb_rules_modify *m,
+				 struct vrb_rules_range out[VRB_RULES_RANGES]);
 
 /* The state the QP has after m (when it is legal). */
 uint32_t vrb_rules_modify_target(const struct vrb_rules_modify *m);

@@ -26,11 +26,11 @@ enum vrb_verdict vrb_rules_create_qp(const struct vrb_rules_qp *q, const struct 
 		uint32_t asked, attr, max;
 	} cap[] = {
 		{q->max_send_wr, VRB_OA_MAX_SEND_WR, l->max_qp_wr},
-		{q->max_send_sge, VRB_OA_MAX_SEND_SGE, l->max_sge},
+		{q->max_send_sge, VRB_OA_MAX_SEND_SGE, l->max_send_sge},
 		{q->max_inline, VRB_OA_MAX_INLINE, l->max_inline},
 		/* with an SRQ the receive queue is not there and its figures are ignored */
 		{q->has_srq ? 0 : q->max_recv_wr, VRB_OA_MAX_RECV_WR, l->max_qp_wr},
-		{q->has_srq ? 0 : q->max_recv_sge, VRB_OA_MAX_RECV_SGE, l->max_sge},
+		{q->has_srq ? 0 : q->max_recv_sge, VRB_OA_MAX_RECV_SGE, l->max_recv_sge},
 	};
 
 	if (q->type < VRB_QPT_RC || q->type > VRB_QPT_UD)
@@ -51,6 +51,22 @@ enum vrb_verdict vrb_rules_create_cq(int64_t cqe, int64_t comp_vector,
 	if (comp_vector < 0 || comp_vector >= l->n_comp_vectors)
 		return limit(r, (uint64_t)comp_vector, VRB_OA_COMP_VECTOR, VRB_OBJ_CQ,
 			     l->n_comp_vectors - 1);
+	return VRB_OK;
+}
+
+enum vrb_verdict vrb_rules_cq_worst(uint64_t worst, uint32_t cqe, struct vrb_report *r)
+{
+	if (worst > cqe) /* IBA C10-100 */
+		return refuse(r, VRB_V_CQ_WORST_CASE, cqe, worst);
+	return VRB_OK;
+}
+
+enum vrb_verdict vrb_rules_modify_cq(uint32_t mask, uint32_t offered, struct vrb_report *r)
+{
+	if (mask & ~offered)
+		return vrb_rules_unsupported(VRB_VERB_OTHER, r);
+	if (!mask)
+		return refuse(r, VRB_V_CREATE_INVALID, VRB_OA_ATTR_MASK, mask);
 	return VRB_OK;
 }
 

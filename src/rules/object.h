@@ -20,6 +20,7 @@ enum vrb_object {
 	VRB_OBJ_CQ,
 	VRB_OBJ_SRQ,
 	VRB_OBJ_QP,
+	VRB_OBJ_THREAD, /* of libverbena */
 	VRB_N_OBJECTS
 };
 
@@ -58,7 +59,8 @@ enum vrb_verb {
 enum vrb_verdict vrb_rules_unsupported(enum vrb_verb verb, struct vrb_report *r);
 
 struct vrb_rules_limits {
-	uint32_t max_qp_wr, max_sge, max_inline, max_cqe, max_srq_wr, max_srq_sge, n_comp_vectors;
+	uint32_t max_qp_wr, max_send_sge, max_recv_sge, max_inline, max_cqe;
+	uint32_t max_srq_wr, max_srq_sge, n_comp_vectors;
 };
 
 struct vrb_rules_qp {
@@ -72,6 +74,12 @@ enum vrb_verdict vrb_rules_create_qp(const struct vrb_rules_qp *q, const struct 
 
 enum vrb_verdict vrb_rules_create_cq(int64_t cqe, int64_t comp_vector,
 				     const struct vrb_rules_limits *l, struct vrb_report *r);
+
+/* worst: completions that all queues on the CQ can have at once. */
+enum vrb_verdict vrb_rules_cq_worst(uint64_t worst, uint32_t cqe, struct vrb_report *r);
+
+/* What ibv_modify_cq is to change: one or more of the offered bits. */
+enum vrb_verdict vrb_rules_modify_cq(uint32_t mask, uint32_t offered, struct vrb_report *r);
 
 enum vrb_verdict vrb_rules_resize_cq(int64_t cqe, uint32_t held, const struct vrb_rules_limits *l,
 				     struct vrb_report *r);

@@ -12,6 +12,11 @@ enum vrb_verdict vrb_post_refuse(struct vrb_report *r, enum vrb_verdict v, uint6
 	return v;
 }
 
+enum vrb_verdict vrb_post_state(uint32_t barred, uint32_t state, struct vrb_report *r)
+{
+	return barred >> state & 1 ? vrb_post_refuse(r, VRB_V_POST_STATE, state, 0) : VRB_OK;
+}
+
 static uint64_t bind_reason(const struct vrb_post_bind *b)
 {
 	if (b->window_type != b->wanted_type)

@@ -14,18 +14,33 @@
 enum vrb_verdict vrb_post_refuse(struct vrb_report *r, enum vrb_verdict v, uint64_t a, uint64_t b)
 	__attribute__((cold, noinline));
 
-/* Sending is possible in RTS, SQD (held), SQE and ERR (both flushed); IBA 10.3.1. */
-static inline enum vrb_verdict vrb_post_send_state(uint32_t state, struct vrb_report *r)
+/*
+ * Sending is possible in RTS, SQD (held), SQE and ERR (both flushed), receiving in all but RESET;
+ * IBA 10.3.1. Some devices refuse both in ERR. Bit n: a post in state n is refused; looked at in
+ * the states only that are not for traffic.
+ */
+struct vrb_post_states {
+	uint32_t no_send, no_recv;
+};
+#define VRB_POST_NO_SEND ((1u << VRB_QPS_RESET) | (1u << VRB_QPS_INIT) | (1u << VRB_QPS_RTR))
+#define VRB_POST_NO_RECV (1u << VRB_QPS_RESET)
+
+enum vrb_verdict vrb_post_state(uint32_t barred, uint32_t state, struct vrb_report *r)
+	__attribute__((cold, noinline));
+
+static inline enum vrb_verdict vrb_post_send_state(const struct vrb_post_states *s, uint32_t state,
+						   struct vrb_report *r)
 {
-	if (vrb_unlikely(state < VRB_QPS_RTS))
-		return vrb_post_refuse(r, VRB_V_POST_STATE, state, 0);
+	if (vrb_unlikely(state != VRB_QPS_RTS))
+		return vrb_post_state(s->no_send, state, r);
 	return VRB_OK;
 }
 
-static inline enum vrb_verdict vrb_post_recv_state(uint32_t state, struct vrb_report *r)
+static inline enum vrb_verdict vrb_post_recv_state(const struct vrb_post_states *s, uint32_t state,
+						   struct vrb_report *r)
 {
-	if (vrb_unlikely(state == VRB_QPS_RESET))
-		return vrb_post_refuse(r, VRB_V_POST_STATE, state, 0);
+	if (vrb_unlikely(state - VRB_QPS_INIT > VRB_QPS_RTS - VRB_QPS_INIT))
+		return vrb_post_state(s->no_recv, state, r);
 	return VRB_OK;
 }
 
@@ -110,6 +125,23 @@ static inline enum vrb_verdict vrb_post_not_on_srq(bool has_srq, struct vrb_repo
 {
 	if (vrb_unlikely(has_srq))
 		return vrb_post_refuse(r, VRB_V_POST_ON_SRQ, 0, 0);
+	return VRB_OK;
+}
+
+/* A list that num_sge says nothing of. Legal, and nearly always a count that was forgotten. */
+static inline enum vrb_verdict vrb_post_list(int num_sge, bool has_list, struct vrb_report *r)
+{
+	if (vrb_unlikely(!num_sge && has_list))
+		return vrb_post_refuse(r, VRB_V_POST_LIST_UNUSED, 0, 0);
+	return VRB_OK;
+}
+
+/* IBA 11.4.1.2: the first 40 bytes of a UD receive are for the GRH. */
+#define VRB_RULES_GRH_LEN 40u
+static inline enum vrb_verdict vrb_post_grh_room(uint64_t len, struct vrb_report *r)
+{
+	if (vrb_unlikely(len < VRB_RULES_GRH_LEN))
+		return vrb_post_refuse(r, VRB_V_UD_NO_GRH_ROOM, len, VRB_RULES_GRH_LEN);
 	return VRB_OK;
 }
 

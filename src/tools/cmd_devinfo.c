@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <infiniband/verbs.h>
 
+#include "link/profile.h"
 #include "tools/out.h"
 #include "tools/tools.h"
 
@@ -48,6 +50,16 @@ static json_t *describe_gids(struct ibv_context *ctx, int table_len)
 	return gids;
 }
 
+/* Of this process, and of all that are started in the same environment. */
+static const char *profile_name(void)
+{
+	static struct vrb_profile p;
+	struct vrb_profile_error err;
+
+	(void)vrb_profile_load(getenv(VRB_PROFILE_ENV), &p, &err);
+	return p.name;
+}
+
 static json_t *describe_device(struct ibv_device *dev)
 {
 	struct ibv_context *ctx = ibv_open_device(dev);
@@ -65,11 +77,12 @@ static json_t *describe_device(struct ibv_device *dev)
 	} else {
 		snprintf(guid, sizeof(guid), "%016llx",
 			 (unsigned long long)be64toh(attr.node_guid));
-		d = json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:o}", "device",
-			      ibv_get_device_name(dev), "state", ibv_port_state_str(port.state),
-			      "guid", guid, "mtu", 128 << port.active_mtu, "max_mtu",
-			      128 << port.max_mtu, "firmware", attr.fw_ver, "max_qp", attr.max_qp,
-			      "max_qp_wr", attr.max_qp_wr, "max_sge", attr.max_sge, "gids",
+		d = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:o}", "device",
+			      ibv_get_device_name(dev), "profile", profile_name(), "state",
+			      ibv_port_state_str(port.state), "guid", guid, "mtu",
+			      128 << port.active_mtu, "max_mtu", 128 << port.max_mtu, "firmware",
+			      attr.fw_ver, "max_qp", attr.max_qp, "max_qp_wr", attr.max_qp_wr,
+			      "max_sge", attr.max_sge, "gids",
 			      describe_gids(ctx, port.gid_tbl_len));
 	}
 	ibv_close_device(ctx);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `verbena explain`: looks a word up among verdicts, completion statuses and errnos. A number is a
+ * `verbena explain`: looks a word up among verdicts, completion statuses and errnos, or tells the
+ * story of a queue pair, given by its number or by the file that keeps it. A small number is a
  * completion status; an errno is given by its name, because the same number may be both.
  */
 #include <ctype.h>
@@ -11,7 +12,9 @@
 #include <infiniband/verbs.h>
 
 #include "base/verdict.h"
+#include "tools/explain_story.h"
 #include "tools/explain_table.h"
+#include "tools/out.h"
 #include "tools/tools.h"
 
 #define WRAP_COLUMN 96
@@ -28,10 +31,11 @@ static const char *const kind_text[] = {
 /* What stands for a value, by the letter of its placeholder (base/verdict.h). */
 static const char *generic_value(char kind)
 {
-	static const char letters[] = "xstombavwq";
+	static const char letters[] = "xstombavwqnr";
 	static const char *const words[] = {
-		"0x..",	    "<state>",	   "<type>", "<opcode>", "<mask bits>",
-		"<object>", "<attribute>", "<verb>", "<reason>", "<send or receive>",
+		"0x..",	       "<state>",	    "<type>",	   "<opcode>",
+		"<mask bits>", "<object>",	    "<attribute>", "<verb>",
+		"<reason>",    "<send or receive>", "<NAK>",	   "<verdict>",
 	};
 	const char *at = strchr(letters, kind);
 
@@ -163,13 +167,41 @@ static void print_list(void)
 	}
 }
 
+/* False, having said so: there is none. */
+static bool tell(json_t *stories, bool as_json)
+{
+	json_t *story;
+	size_t i;
+
+	if (!stories)
+		return false;
+	if (as_json)
+		vrb_out_json(stdout, stories);
+	json_array_foreach(stories, i, story)
+	{
+		if (as_json)
+			break;
+		if (i)
+			putchar('\n');
+		vrb_story_print(story);
+	}
+	json_decref(stories);
+	return true;
+}
+
 static int run(int argc, char **argv)
 {
-	static const struct option longs[] = {{"help", no_argument, NULL, 'h'}, {0}};
+	static const struct option longs[] = {
+		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+	bool as_json = false;
 	int opt, missed = 0;
+	vrb_qpn qpn;
 
-	while ((opt = vrb_opt_next(&vrb_cmd_explain, argc, argv, "h", longs)) != -1)
-		return vrb_opt_exit(opt);
+	while ((opt = vrb_opt_next(&vrb_cmd_explain, argc, argv, "h", longs)) != -1) {
+		if (opt != 'j')
+			return vrb_opt_exit(opt);
+		as_json = true;
+	}
 	if (optind == argc)
 		print_list();
 	for (int i = optind; i < argc; i++) {
@@ -177,8 +209,16 @@ static int run(int argc, char **argv)
 			putchar('\n');
 		if (explain_meaning(argv[i]) || explain_verdict(argv[i]))
 			continue;
-		vrb_complain("`%s` is no verdict, completion status or errno that I know; "
-			     "`verbena explain` lists them",
+		if (vrb_story_is_qpn(argv[i], &qpn)) {
+			missed += !tell(vrb_story_ask(qpn), as_json);
+			continue;
+		}
+		if (vrb_story_is_file(argv[i])) {
+			missed += !tell(vrb_story_read(argv[i]), as_json);
+			continue;
+		}
+		vrb_complain("`%s` is no verdict, completion status or errno that I know "
+			     "(`verbena explain` lists them), no queue pair number and no file",
 			     argv[i]);
 		missed++;
 	}
@@ -187,9 +227,14 @@ static int run(int argc, char **argv)
 
 const struct vrb_command vrb_cmd_explain = {
 	.name = "explain",
-	.summary = "say what a refusal, a completion status or an errno means",
-	.usage = "[NAME...]\n\n"
-		 "NAME is a verdict (LKEY_RANGE_END), a completion status (LOC_PROT_ERR, 4) or an\n"
-		 "errno (EINVAL). Without NAME all are listed.\n",
+	.summary = "say what a refusal, a status or an errno means, or why a queue pair ended",
+	.usage =
+		"[--json] [NAME | QPN | FILE]...\n\n"
+		"NAME is a verdict (LKEY_RANGE_END), a completion status (LOC_PROT_ERR, 4) or an\n"
+		"errno (EINVAL): what it means. Without NAME all are listed.\n\n"
+		"QPN (0x0312ab) is a queue pair of a process that runs: what happened to it and\n"
+		"what ended it. FILE holds the stories of processes that have ended; it was named\n"
+		"by VERBENA_STORY or `verbena run --story`. --json: stories as JSON.\n\n"
+		"Symptoms, causes and remedies: docs/troubleshooting.md.\n",
 	.run = run,
 };

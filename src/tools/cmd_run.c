@@ -14,7 +14,11 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
+#include "base/profile.h"
 #include "tools/launch.h"
+#include "tools/run_check.h"
+#include "tools/run_faults.h"
+#include "tools/run_profile.h"
 #include "tools/tools.h"
 
 #define PROGRAM_HEADERS_MAX 256
@@ -85,7 +89,7 @@ static void warn_unreachable(const char *path)
 	close(fd);
 }
 
-static int fail_exec(const char *cmd, int err)
+int vrb_exec_failed(const char *cmd, int err)
 {
 	if (err == ENOENT) {
 		vrb_complain("command not found: %s", cmd);
@@ -95,59 +99,171 @@ static int fail_exec(const char *cmd, int err)
 	return VRB_EXIT_NOT_EXECUTABLE;
 }
 
-static int run(int argc, char **argv)
+struct options {
+	bool with_preload, explain, verbose, is_system;
+	const char *story;
+	struct vrb_run_check_opt check;
+	struct vrb_faults_opt faults;
+	struct vrb_profile_opt profile;
+};
+
+static const struct option longs[] = {{"no-explain", no_argument, NULL, 'E'},
+				      {"no-sysfs", no_argument, NULL, 'S'},
+				      {"check", optional_argument, NULL, 'c'},
+				      {"check-log", required_argument, NULL, 'L'},
+				      {"check-suppress", required_argument, NULL, 'U'},
+				      {"system", no_argument, NULL, 'y'},
+				      {"faults", required_argument, NULL, 'f'},
+				      {"faults-log", required_argument, NULL, 'l'},
+				      {"faults-strict", no_argument, NULL, 's'},
+				      {"profile", required_argument, NULL, 'p'},
+				      {"profiles", required_argument, NULL, 'P'},
+				      {"story", required_argument, NULL, 't'},
+				      {"verbose", no_argument, NULL, 'v'},
+				      {"help", no_argument, NULL, 'h'},
+				      {0}};
+
+/* -1 to go on, or the exit status. */
+static int take(int opt, struct options *o)
 {
-	static const struct option longs[] = {{"no-explain", no_argument, NULL, 'E'},
-					      {"no-sysfs", no_argument, NULL, 'S'},
-					      {"verbose", no_argument, NULL, 'v'},
-					      {"help", no_argument, NULL, 'h'},
-					      {0}};
-	bool with_preload = true, explain = true, verbose = false;
-	char path[PATH_MAX];
-	struct vrb_launch l;
-	int opt, err;
+	if (opt == 'E')
+		o->explain = false;
+	else if (opt == 'S')
+		o->with_preload = false;
+	else if (opt == 'c')
+		return vrb_run_check_modes(&o->check, optarg) ? -1 : VRB_EXIT_USAGE;
+	else if (opt == 'L')
+		o->check.log = optarg;
+	else if (opt == 'U')
+		o->check.suppress = optarg;
+	else if (opt == 'y')
+		o->is_system = true;
+	else if (opt == 'f')
+		o->faults.plan = optarg;
+	else if (opt == 'l')
+		o->faults.log = optarg;
+	else if (opt == 's')
+		o->faults.strict = true;
+	else if (opt == 'p')
+		o->profile.one = optarg;
+	else if (opt == 'P')
+		o->profile.many = optarg;
+	else if (opt == 't')
+		o->story = optarg;
+	else if (opt == 'v')
+		o->verbose = true;
+	else
+		return opt == 'h' ? VRB_EXIT_OK : VRB_EXIT_OURS;
+	return -1;
+}
+
+/* Options that do not go together. */
+static int refuse(const struct options *o)
+{
+	const char *what = NULL;
+
+	if (o->profile.many && o->faults.strict)
+		what = "--profiles and --faults-strict: not both";
+	else if (o->check.fatal && (o->profile.many || o->faults.strict))
+		what = "--check=fatal goes with neither --profiles nor --faults-strict";
+	else if (o->is_system && !o->check.wanted)
+		what = "--system is for --check: without it, start the command as it is";
+	else if (o->is_system && (o->faults.plan || o->profile.one || o->profile.many))
+		what = "--system: faults and profiles are the software HCA's";
+	if (!what)
+		return -1;
+	vrb_complain("%s", what);
+	return VRB_EXIT_USAGE;
+}
+
+static int parse(int argc, char **argv, struct options *o)
+{
+	int opt, err = -1;
 
 	/* "+": the options of the command are its own */
-	while ((opt = vrb_opt_next(&vrb_cmd_run, argc, argv, "+vh", longs)) != -1) {
-		switch (opt) {
-		case 'E':
-			explain = false;
-			break;
-		case 'S':
-			with_preload = false;
-			break;
-		case 'v':
-			verbose = true;
-			break;
-		default:
-			return opt == 'h' ? VRB_EXIT_OK : VRB_EXIT_OURS;
-		}
+	while (err < 0 && (opt = vrb_opt_next(&vrb_cmd_run, argc, argv, "+vh", longs)) != -1)
+		err = take(opt, o);
+	if (err < 0)
+		err = vrb_run_profile_load(&o->profile);
+	if (err < 0)
+		err = vrb_faults_load(&o->faults);
+	if (err < 0)
+		err = vrb_run_check_load(&o->check);
+	return err < 0 ? refuse(o) : err;
+}
+
+/* The program may go to another folder. */
+static bool apply_story(const char *file)
+{
+	char path[PATH_MAX], here[PATH_MAX] = "";
+	int n;
+
+	if (!file)
+		return true;
+	if (*file != '/' && !getcwd(here, sizeof(here))) {
+		vrb_complain("the current folder has no name: %s", strerror(errno));
+		return false;
 	}
+	n = snprintf(path, sizeof(path), "%s%s%s", here, *here ? "/" : "", file);
+	if (n >= (int)sizeof(path) || setenv("VERBENA_STORY", path, 1)) {
+		vrb_complain("--story %s: %s", file, strerror(ENAMETOOLONG));
+		return false;
+	}
+	return true;
+}
+
+static void say_what_is_set(const char *path)
+{
+	static const char *const names[] = {
+		"LD_LIBRARY_PATH",	  "LD_PRELOAD",	   "VERBENA_EXPLAIN", VRB_FAULT_ENV,
+		VRB_FAULT_ENV_LOG,	  VRB_PROFILE_ENV, "VERBENA_CHECK",   "VERBENA_CHECK_LOG",
+		"VERBENA_CHECK_SUPPRESS", "VERBENA_STORY",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (i < 3 || getenv(names[i]))
+			fprintf(stderr, "verbena: %s=%s\n", names[i],
+				getenv(names[i]) ? getenv(names[i]) : "");
+	fprintf(stderr, "verbena: running %s\n", path);
+}
+
+static int run(int argc, char **argv)
+{
+	struct options o = {.with_preload = true, .explain = true};
+	char path[PATH_MAX];
+	struct vrb_launch l;
+	int err = parse(argc, argv, &o);
+
+	if (err >= 0)
+		return err;
 	if (optind == argc) {
 		vrb_usage(&vrb_cmd_run, true);
 		return VRB_EXIT_OURS;
 	}
 	err = find_command(argv[optind], path, sizeof(path));
 	if (err)
-		return fail_exec(argv[optind], err);
+		return vrb_exec_failed(argv[optind], err);
 	warn_unreachable(path);
-	if (!vrb_launch_find(&l, with_preload))
+	if (!vrb_launch_find(&l, o.with_preload && !o.is_system) ||
+	    (o.check.wanted && !vrb_launch_find_check(&l)))
 		return VRB_EXIT_OURS;
-	if (!explain)
+	l.is_system = o.is_system;
+	if (!o.explain)
 		l.explain = "0";
-	if (!vrb_launch_apply(&l))
+	if (!vrb_launch_apply(&l) || !vrb_faults_apply(&o.faults) ||
+	    !vrb_run_profile_apply(&o.profile) || !apply_story(o.story) ||
+	    !vrb_run_check_apply(&o.check))
 		return VRB_EXIT_OURS;
-	if (verbose) {
-		static const char *const names[] = {"LD_LIBRARY_PATH", "LD_PRELOAD",
-						    "VERBENA_EXPLAIN"};
-
-		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-			fprintf(stderr, "verbena: %s=%s\n", names[i],
-				getenv(names[i]) ? getenv(names[i]) : "");
-		fprintf(stderr, "verbena: running %s\n", path);
-	}
+	if (o.verbose)
+		say_what_is_set(path);
+	if (o.profile.many)
+		return vrb_run_profiles(&o.profile, argv + optind);
+	if (o.faults.strict)
+		return vrb_faults_watch(&o.faults, argv + optind);
+	if (o.check.fatal)
+		return vrb_run_check_watch(&o.check, argv + optind);
 	execvp(argv[optind], argv + optind);
-	return fail_exec(argv[optind], errno);
+	return vrb_exec_failed(argv[optind], errno);
 }
 
 const struct vrb_command vrb_cmd_run = {
@@ -156,8 +272,25 @@ const struct vrb_command vrb_cmd_run = {
 	.usage = "[OPTIONS] [--] COMMAND [ARGUMENTS]\n\n"
 		 "  --no-explain   refused calls and failed work requests are not explained\n"
 		 "  --no-sysfs     without the view of /sys/class/infiniband and /dev/infiniband\n"
+		 "  --check[=fatal,data]  explain misuse of the verbs API, by the call that does\n"
+		 "                 it; fatal: fail when there is some; data: also buffers that\n"
+		 "                 change while they are sent\n"
+		 "  --check-log FILE   the findings as lines of JSON\n"
+		 "  --check-suppress FILE  which ones not to tell\n"
+		 "  --system       check on the system's own libibverbs and adapter\n"
+		 "  --faults PLAN  harm the traffic as PLAN says, a file or the text itself;\n"
+		 "                 `--faults help` describes it\n"
+		 "  --faults-log FILE  a line for each fault\n"
+		 "  --faults-strict    fail when an exact fault has not struck\n"
+		 "  --profile NAME the manners of another device, a name or a file;\n"
+		 "                 `--profile help` lists names and knobs\n"
+		 "  --profiles LIST    run with each of them (with commas, or all), and tell how\n"
+		 "                 each ended\n"
+		 "  --story FILE   what happened to queue pairs that fail is added to FILE, for\n"
+		 "                 `verbena explain FILE`\n"
 		 "  -v, --verbose  say what is set\n\n"
-		 "Exit status: that of COMMAND; 125 verbena failed, 126 COMMAND cannot be run,\n"
-		 "127 COMMAND not found.\n",
+		 "Exit status: that of COMMAND; 2 PLAN, NAME or a combination is wrong, 122\n"
+		 "--check=fatal has found something, 123 an exact fault has not struck, 125\n"
+		 "verbena failed, 126 COMMAND cannot be run, 127 it was not found.\n",
 	.run = run,
 };

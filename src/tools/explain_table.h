@@ -6,7 +6,7 @@
 #ifndef VRB_TOOLS_EXPLAIN_TABLE_H
 #define VRB_TOOLS_EXPLAIN_TABLE_H
 
-#define VRB_EXPLAIN_VERDICTS 16
+#define VRB_EXPLAIN_VERDICTS 20
 
 struct vrb_meaning {
 	const char *name; /* IBV_WC_LOC_PROT_ERR, EINVAL */

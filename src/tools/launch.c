@@ -17,6 +17,7 @@
 
 #define LIB_NAME     "libibverbs.so.1"
 #define PRELOAD_NAME "libverbena-preload.so"
+#define CHECK_NAME   "libverbena-check.so"
 
 static bool find_lib_dir(char *out, size_t size)
 {
@@ -76,6 +77,13 @@ bool vrb_launch_find(struct vrb_launch *l, bool with_preload)
 	       sizeof(l->preload);
 }
 
+bool vrb_launch_find_check(struct vrb_launch *l)
+{
+	return check_file(l->lib_dir, CHECK_NAME) &&
+	       (size_t)snprintf(l->check, sizeof(l->check), "%s/%s", l->lib_dir, CHECK_NAME) <
+		       sizeof(l->check);
+}
+
 /* Sets name to value[:old]; once is enough when it stands in front already. */
 static bool put_in_front(const char *name, const char *value)
 {
@@ -97,8 +105,9 @@ static bool put_in_front(const char *name, const char *value)
 
 bool vrb_launch_apply(const struct vrb_launch *l)
 {
-	if (put_in_front("LD_LIBRARY_PATH", l->lib_dir) &&
+	if ((l->is_system || put_in_front("LD_LIBRARY_PATH", l->lib_dir)) &&
 	    (!l->preload[0] || put_in_front("LD_PRELOAD", l->preload)) &&
+	    (!l->check[0] || put_in_front("LD_PRELOAD", l->check)) &&
 	    !setenv("VERBENA_EXPLAIN", l->explain, 1))
 		return true;
 	vrb_complain("cannot set the environment: %s", strerror(errno));

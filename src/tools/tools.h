@@ -13,6 +13,8 @@ enum {
 	VRB_EXIT_OK = 0,
 	VRB_EXIT_FAILED = 1,
 	VRB_EXIT_USAGE = 2,
+	VRB_EXIT_FOUND = 122,
+	VRB_EXIT_NOT_STRUCK = 123,
 	/* as env(1) and nohup(1) have them */
 	VRB_EXIT_OURS = 125,
 	VRB_EXIT_NOT_EXECUTABLE = 126,
@@ -26,7 +28,7 @@ struct vrb_command {
 };
 
 extern const struct vrb_command vrb_cmd_run, vrb_cmd_env, vrb_cmd_demo, vrb_cmd_devinfo,
-	vrb_cmd_explain;
+	vrb_cmd_perf, vrb_cmd_capture, vrb_cmd_explain, vrb_cmd_doctor;
 
 /* Prints "verbena: " and the sentence to stderr. */
 void vrb_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -38,6 +40,9 @@ int vrb_opt_next(const struct vrb_command *c, int argc, char **argv, const char 
 
 /* The result of a command after vrb_opt_next returned an option that is not its own. */
 int vrb_opt_exit(int opt);
+
+/* Says why a command cannot be run, and gives the exit status. */
+int vrb_exec_failed(const char *cmd, int err);
 
 void vrb_usage(const struct vrb_command *c, bool to_stderr);
 

@@ -54,7 +54,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	vv_av_from_ibv(&a, attr);
 	vv_rules_port(vv_context(pd->context)->dev, &port);
 	if (vrb_rules_av(&a, &port, true, &r) != VRB_OK)
-		return vv_null(vv_refuse(&r));
+		return vv_null(vv_reason(&r));
 	h = calloc(1, sizeof(*h));
 	if (!h)
 		return vv_null(ENOMEM);
@@ -71,7 +71,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	if (err) {
 		free(h);
 		r = (struct vrb_report){.verdict = VRB_V_MODIFY_UNREACHABLE};
-		return vv_null(err == -EHOSTUNREACH || err == -ENETUNREACH ? vv_refuse(&r) : err);
+		return vv_null(err == -EHOSTUNREACH || err == -ENETUNREACH ? vv_reason(&r) : err);
 	}
 	h->ah.context = pd->context;
 	h->ah.pd = pd;
@@ -122,7 +122,7 @@ static int sgid_index(const struct vrb_hdev *dev, const union ibv_gid *gid)
 	for (uint32_t i = 0; i < dev->n_gids && i < VRB_GIDS_MAX; i++) {
 		const struct vrb_gid_entry *e = &dev->gid[i];
 
-		if (!e->valid)
+		if (!e->valid || e->is_v1)
 			continue;
 		if (is_group ? e->is_v4 == v4 : !memcmp(e->gid.raw, gid->raw, 16))
 			return (int)i;

@@ -8,6 +8,7 @@
 #include "verbs/ret.h"
 
 #include <pthread.h>
+#include <time.h>
 
 enum element { ELEMENT_PORT, ELEMENT_CQ, ELEMENT_QP, ELEMENT_SRQ };
 
@@ -114,11 +115,30 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	}
 }
 
+/* Says why, once, when it takes long. */
+static void wait_more(const struct vv_ack_wait *w, const struct timespec *until, bool *said)
+{
+	struct vrb_report r = {.verdict = VRB_V_EVENTS_UNACKED,
+			       .val = {w->object, *w->given - *w->acked}};
+
+	if (*said) {
+		pthread_cond_wait(w->cond, w->mutex);
+	} else if (pthread_cond_timedwait(w->cond, w->mutex, until)) {
+		vrb_hca_refuse(&r);
+		*said = true;
+	}
+}
+
 void vv_wait_acks(const struct vv_ack_wait *w)
 {
+	struct timespec until;
+	bool said = false;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
 	pthread_mutex_lock(w->mutex);
 	/* pairs with acknowledge and ibv_ack_cq_events; nothing is handed out any more */
 	while (*w->acked != __atomic_load_n(w->given, __ATOMIC_RELAXED))
-		pthread_cond_wait(w->cond, w->mutex);
+		wait_more(w, &until, &said);
 	pthread_mutex_unlock(w->mutex);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the device and its one port report: attributes, the GID table and the P_Key table. Limits
- * are those of hca.h; nothing is claimed that is not offered. Error conventions differ from call to
- * call and are what programs test for: ibv_query_gid of an empty entry succeeds with zeros,
+ * are those of the profile; nothing is claimed that is not offered. Error conventions differ from
+ * call to call and are what programs test for: ibv_query_gid of an empty entry succeeds with zeros,
  * ibv_query_gid_ex gives ENODATA, the table gives a negative errno.
  */
 #include "verbs/verbs.h"
@@ -11,17 +11,41 @@
 #include <endian.h>
 #include <stdio.h>
 #include <string.h>
+#include <pthread.h>
 #include <time.h>
 
-const struct vrb_rules_limits vv_limits = {
-	.max_qp_wr = VRB_MAX_QP_WR,
-	.max_sge = VRB_MAX_SGE,
-	.max_inline = VRB_MAX_INLINE,
-	.max_cqe = VRB_MAX_CQE,
-	.max_srq_wr = VRB_MAX_SRQ_WR,
-	.max_srq_sge = VRB_MAX_SGE,
-	.n_comp_vectors = VV_COMP_VECTORS,
-};
+#define TICKS_KHZ 1000000 /* timestamps are nanoseconds */
+
+struct vrb_rules_limits vv_limits;
+struct vrb_post_states vv_posting;
+
+static void take_profile(void)
+{
+	const struct vrb_profile *p = vrb_hca_profile();
+
+	vv_limits = (struct vrb_rules_limits){
+		.max_qp_wr = p->max_qp_wr,
+		.max_send_sge = p->max_send_sge,
+		.max_recv_sge = p->max_recv_sge,
+		.max_inline = p->max_inline,
+		.max_cqe = p->max_cqe,
+		.max_srq_wr = p->max_srq_wr,
+		.max_srq_sge = p->max_recv_sge,
+		.n_comp_vectors = VV_COMP_VECTORS,
+	};
+	vv_posting = (struct vrb_post_states){VRB_POST_NO_SEND, VRB_POST_NO_RECV};
+	if (!p->post_in_err) {
+		vv_posting.no_send |= 1u << VRB_QPS_ERR;
+		vv_posting.no_recv |= 1u << VRB_QPS_ERR;
+	}
+}
+
+void vv_take_profile(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, take_profile);
+}
 
 void vv_rules_port(const struct vrb_hdev *dev, struct vrb_rules_port *port)
 {
@@ -31,11 +55,13 @@ void vv_rules_port(const struct vrb_hdev *dev, struct vrb_rules_port *port)
 		.n_pkeys = VV_PKEYS,
 		/* frames on the same host are not bound to the interface's MTU */
 		.max_mtu = IBV_MTU_4096,
-		.max_rd_atomic = VRB_RD_ATOMIC_MAX,
+		.max_rd_atomic = (uint8_t)vrb_hca_profile()->max_rd_atomic,
+		.no_reset_to_reset = !vrb_hca_profile()->reset_to_reset,
 	};
 	for (uint32_t i = 0; i < dev->n_gids && i < VRB_GIDS_MAX; i++) {
 		port->gid_valid |= (uint64_t)dev->gid[i].valid << i;
 		port->gid_v4 |= (uint64_t)dev->gid[i].is_v4 << i;
+		port->gid_v1 |= (uint64_t)dev->gid[i].is_v1 << i;
 	}
 }
 
@@ -48,6 +74,8 @@ static const unsigned int device_caps =
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
 {
 	const struct vrb_hdev *dev = vv_context(context)->dev;
+	const struct vrb_profile *p = vrb_hca_profile();
+	uint32_t max_sge = p->max_send_sge < p->max_recv_sge ? p->max_send_sge : p->max_recv_sge;
 
 	*a = (struct ibv_device_attr){
 		.node_guid = dev->guid,
@@ -57,17 +85,17 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
 		.vendor_id = 0xffffff, /* no OUI of our own; clients want it not to be 0 */
 		.vendor_part_id = 1,
 		.max_qp = VRB_MAX_QP,
-		.max_qp_wr = VRB_MAX_QP_WR,
+		.max_qp_wr = (int)p->max_qp_wr,
 		.device_cap_flags = device_caps,
-		.max_sge = VRB_MAX_SGE,
-		.max_sge_rd = VRB_MAX_SGE,
+		.max_sge = (int)max_sge,
+		.max_sge_rd = (int)max_sge,
 		.max_cq = VRB_MAX_QP,
-		.max_cqe = VRB_MAX_CQE,
+		.max_cqe = (int)p->max_cqe,
 		.max_mr = VRB_MAX_MR,
 		.max_pd = VRB_MAX_QP,
-		.max_qp_rd_atom = VRB_RD_ATOMIC_MAX,
-		.max_res_rd_atom = VRB_RD_ATOMIC_MAX * VRB_MAX_QP,
-		.max_qp_init_rd_atom = VRB_RD_ATOMIC_MAX,
+		.max_qp_rd_atom = (int)p->max_rd_atomic,
+		.max_res_rd_atom = (int)p->max_rd_atomic * VRB_MAX_QP,
+		.max_qp_init_rd_atom = (int)p->max_rd_atomic,
 		.atomic_cap = IBV_ATOMIC_HCA,
 		.max_mw = VRB_MAX_MR,
 		.max_mcast_grp = 8192,
@@ -75,8 +103,8 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
 		.max_total_mcast_qp_attach = 8192 * 56,
 		.max_ah = VRB_MAX_MR,
 		.max_srq = VRB_MAX_QP,
-		.max_srq_wr = VRB_MAX_SRQ_WR,
-		.max_srq_sge = VRB_MAX_SGE,
+		.max_srq_wr = (int)p->max_srq_wr,
+		.max_srq_sge = (int)p->max_recv_sge,
 		.max_pkeys = VV_PKEYS,
 		.local_ca_ack_delay = 15,
 		.phys_port_cnt = VV_PORTS,
@@ -88,10 +116,13 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
 int vv_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t size)
 {
+	const struct vrb_profile *p = vrb_hca_profile();
+	uint16_t hold_max = p->cq_moderation ? VV_CQ_HOLD_MAX : 0;
 	struct ibv_device_attr_ex a = {
-		.completion_timestamp_mask = UINT64_MAX,
-		.hca_core_clock = 1000000, /* kHz: timestamps are nanoseconds */
+		.completion_timestamp_mask = p->cq_timestamps ? UINT64_MAX : 0,
+		.hca_core_clock = p->cq_timestamps ? TICKS_KHZ : 0,
 		.device_cap_flags_ex = device_caps,
+		.cq_mod_caps = {.max_cq_count = hold_max, .max_cq_period = hold_max},
 		.phys_port_cnt_ex = VV_PORTS,
 	};
 	int err;
@@ -111,14 +142,20 @@ int vv_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex
 int vv_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values)
 {
 	uint32_t asked = values->comp_mask;
+	struct vrb_report r;
 
 	(void)ctx;
 	values->comp_mask = 0;
+	if (!vrb_hca_profile()->cq_timestamps) {
+		vrb_rules_unsupported(VRB_VERB_OTHER, &r);
+		return vv_refuse(&r);
+	}
 	if (asked & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
 		return EINVAL;
 	if (asked & IBV_VALUES_MASK_RAW_CLOCK) {
-		if (clock_gettime(CLOCK_MONOTONIC, &values->raw_clock))
-			return errno;
+		/* As NICs do: the ticks stand in tv_nsec alone, for programs that look nowhere else
+		 * and for those that add both. */
+		values->raw_clock = (struct timespec){.tv_nsec = (long)vrb_hca_clock()};
 		values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
 	}
 	return 0;
@@ -221,7 +258,7 @@ static struct ibv_gid_entry public_entry(struct ibv_context *ctx, const struct v
 	struct ibv_gid_entry out = {
 		.gid_index = index,
 		.port_num = 1,
-		.gid_type = IBV_GID_TYPE_ROCE_V2,
+		.gid_type = e->is_v1 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2,
 		.ndev_ifindex = vv_context(ctx)->dev->ifindex,
 	};
 

@@ -108,6 +108,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	ctx = &c->vctx.context;
 	c->dev = vv_device(device)->h;
 	vrb_hca_event_given = vv_event_given;
+	vv_take_profile();
 	err = vrb_hctx_open(c->dev, &c->h);
 	if (err)
 		goto err_free;

@@ -60,12 +60,19 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 struct vv_cq *vv_cq_make(struct ibv_context *ctx, const struct vv_cq_ask *ask)
 {
 	struct vv_cq *c = calloc(1, sizeof(*c));
+	struct vrb_hcq_init init = {
+		.cqe = ask->cqe,
+		.chan = ask->channel ? vv_channel(ask->channel)->h : NULL,
+		.user = c,
+		.stamp_ns = ask->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
+		.stamp_wall = ask->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+		.overwrites = ask->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,
+	};
 	int err;
 
 	if (!c)
 		return vv_null(ENOMEM);
-	err = vrb_hcq_create(vv_context(ctx)->h, ask->cqe,
-			     ask->channel ? vv_channel(ask->channel)->h : NULL, c, &c->h);
+	err = vrb_hcq_create(vv_context(ctx)->h, &init, &c->h);
 	if (err) {
 		free(c);
 		return vv_null(err);
@@ -74,6 +81,8 @@ struct vv_cq *vv_cq_make(struct ibv_context *ctx, const struct vv_cq_ask *ask)
 	c->cq.channel = ask->channel;
 	c->cq.cq_context = ask->cq_context;
 	c->cq.cqe = (int)ask->cqe;
+	c->single_threaded = ask->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	pthread_mutex_init(&c->poll_lock, NULL);
 	pthread_mutex_init(&c->cq.mutex, NULL);
 	pthread_cond_init(&c->cq.cond, NULL);
 	channel_ref(ask->channel, 1);
@@ -85,7 +94,6 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 {
 	struct vv_cq_ask ask = {
 		.cqe = (uint32_t)cqe,
-		.comp_vector = (uint32_t)comp_vector,
 		.cq_context = cq_context,
 		.channel = channel,
 	};
@@ -93,7 +101,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 	struct vv_cq *c;
 
 	if (vrb_rules_create_cq(cqe, comp_vector, &vv_limits, &r) != VRB_OK)
-		return vv_null(vv_refuse(&r));
+		return vv_null(vv_reason(&r));
 	c = vv_cq_make(context, &ask);
 	return c ? &c->cq : NULL;
 }
@@ -135,14 +143,32 @@ int ibv_destroy_cq(struct ibv_cq *cq)
 	channel_ref(cq->channel, -1);
 	if (!foreign) {
 		vv_wait_acks(&(struct vv_ack_wait){&cq->mutex, &cq->cond, &c->comp_events_given,
-						   &cq->comp_events_completed});
+						   &cq->comp_events_completed, VRB_OBJ_CQ});
 		vv_wait_acks(&(struct vv_ack_wait){&cq->mutex, &cq->cond, &c->async_events_given,
-						   &cq->async_events_completed});
+						   &cq->async_events_completed, VRB_OBJ_CQ});
 	}
 	pthread_cond_destroy(&cq->cond);
 	pthread_mutex_destroy(&cq->mutex);
+	pthread_mutex_destroy(&c->poll_lock);
 	free(c);
 	return 0;
+}
+
+/*
+ * Moderation. A count of 1, or a period of 0, is none: without a period nothing would bound the
+ * wait for the last few completions. A count of 0 leaves the period alone.
+ */
+int vv_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+{
+	const struct ibv_moderate_cq *m = &attr->moderate;
+	struct vrb_report r;
+
+	if (vrb_rules_modify_cq(attr->attr_mask,
+				vrb_hca_profile()->cq_moderation ? IBV_CQ_ATTR_MODERATE : 0,
+				&r) != VRB_OK)
+		return vv_refuse(&r);
+	return vv_ret(vrb_hcq_moderate(vv_cq(cq)->h, m->cq_count,
+				       m->cq_count == 1 ? 0 : m->cq_period * VRB_NS_PER_US));
 }
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)

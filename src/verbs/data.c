@@ -64,36 +64,6 @@ static void copy_inline(struct vrb_swqe *w, const struct ibv_send_wr *wr)
 	}
 }
 
-static enum vrb_verdict fill_bind(const struct vv_qp *qp, struct vrb_swqe *w,
-				  const struct ibv_send_wr *wr, struct vrb_report *r)
-{
-	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
-	const struct vv_mw *mw = vv_mw(wr->bind_mw.mw);
-	const struct vrb_hmr *mr = info->mr ? vv_mr(info->mr)->h : NULL;
-	struct vrb_post_bind b = {.window_pd = mw->h->pd->id,
-				  .qp_pd = qp->h->core.pd,
-				  .window_type = mw->h->type,
-				  .wanted_type = mw->by_verb ? 1 : 2,
-				  .has_region = mr,
-				  .addr = info->addr,
-				  .len = info->length,
-				  .access = info->mw_access_flags};
-
-	if (mr) {
-		b.region_pd = mr->pd->id;
-		b.region_access = mr->access;
-		b.region_addr = mr->iova;
-		b.region_len = mr->len;
-	}
-	CHECK(vrb_post_mw_bind(&b, r));
-	w->rkey = wr->bind_mw.rkey;
-	w->va = info->addr;
-	w->bind.len = info->length;
-	w->bind.access = info->mw_access_flags;
-	w->bind.mr_lkey = mr ? mr->lkey : 0;
-	return VRB_OK;
-}
-
 static inline void fill_payload(struct vrb_swqe *w, const struct ibv_send_wr *wr)
 {
 	if (vrb_unlikely(wr->send_flags & IBV_SEND_INLINE)) {
@@ -142,7 +112,10 @@ static enum vrb_verdict fill_send(const struct vv_qp *qp, struct vrb_swqe *w,
 	if (vrb_unlikely(is_local(wr))) {
 		w->n_sge = 0;
 		w->flags &= (uint8_t)~VRB_WRF_INLINE;
-		return wr->opcode == IBV_WR_BIND_MW ? fill_bind(qp, w, wr, r) : VRB_OK;
+		if (wr->opcode != IBV_WR_BIND_MW)
+			return VRB_OK;
+		w->rkey = wr->bind_mw.rkey;
+		return vv_bind_fill(qp, w, wr->bind_mw.mw, &wr->bind_mw.bind_info, r);
 	}
 	fill_payload(w, wr);
 	if (vrb_unlikely(wr->opcode != IBV_WR_SEND || qp->h->core.type == VRB_QPT_UD))
@@ -150,7 +123,7 @@ static enum vrb_verdict fill_send(const struct vv_qp *qp, struct vrb_swqe *w,
 	return VRB_OK;
 }
 
-static int refused(struct vrb_report *r, vrb_qpn qpn)
+static __attribute__((cold, noinline)) int refused(struct vrb_report *r, vrb_qpn qpn)
 {
 	r->qpn = qpn;
 	return vv_refuse(r);
@@ -178,7 +151,7 @@ int vv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 		return refused(&r, 0);
 	}
 	vrb_engine_lock(e);
-	v = vrb_post_send_state(q->core.state, &r);
+	v = vrb_post_send_state(&vv_posting, q->core.state, &r);
 	for (; wr && v == VRB_OK; wr = wr->next) {
 		uint64_t len = 0;
 
@@ -237,7 +210,7 @@ int vv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		return refused(&r, 0);
 	}
 	vrb_engine_lock(e);
-	v = vrb_post_recv_state(q->core.state, &r);
+	v = vrb_post_recv_state(&vv_posting, q->core.state, &r);
 	if (v == VRB_OK)
 		v = vrb_post_not_on_srq(q->core.srq, &r);
 	for (; wr && v == VRB_OK; wr = wr->next) {

@@ -15,7 +15,7 @@ static void fail(struct vv_qp *qp, struct vrb_report *r)
 {
 	r->qpn = qp->h->core.qpn;
 	if (!qp->batch.err)
-		qp->batch.err = vv_refuse(r);
+		qp->batch.err = vv_reason(r);
 	qp->batch.cur = NULL;
 }
 
@@ -56,7 +56,7 @@ static struct vrb_swqe *begin(struct ibv_qp_ex *ex, enum vrb_wr_op op)
 	if (qp->batch.err)
 		return NULL;
 	if (vrb_post_not_foreign(qp->h->e->foreign, &r) != VRB_OK ||
-	    vrb_post_send_state(c->state, &r) != VRB_OK ||
+	    vrb_post_send_state(&vv_posting, c->state, &r) != VRB_OK ||
 	    vrb_post_sq_room(used, c->sq.cap, c->unsignaled_run, &r) != VRB_OK ||
 	    vrb_post_opcode(op, c->type, &r) != VRB_OK) {
 		fail(qp, &r);
@@ -153,35 +153,14 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *ibmw, uint32_t rkey,
 		       const struct ibv_mw_bind_info *info)
 {
 	struct vv_qp *qp = vv_qp_ex(ex);
-	const struct vrb_hmr *mr = info->mr ? vv_mr(info->mr)->h : NULL;
 	struct vrb_swqe *w = begin(ex, VRB_WR_BIND_MW);
-	struct vrb_post_bind b = {.window_pd = vv_mw(ibmw)->h->pd->id,
-				  .qp_pd = qp->h->core.pd,
-				  .window_type = vv_mw(ibmw)->h->type,
-				  .wanted_type = 2,
-				  .has_region = mr,
-				  .addr = info->addr,
-				  .len = info->length,
-				  .access = info->mw_access_flags};
 	struct vrb_report r;
 
 	if (!w)
 		return;
-	if (mr) {
-		b.region_pd = mr->pd->id;
-		b.region_access = mr->access;
-		b.region_addr = mr->iova;
-		b.region_len = mr->len;
-	}
-	if (vrb_post_mw_bind(&b, &r) != VRB_OK) {
-		fail(qp, &r);
-		return;
-	}
 	w->rkey = rkey;
-	w->va = info->addr;
-	w->bind.len = info->length;
-	w->bind.access = info->mw_access_flags;
-	w->bind.mr_lkey = mr ? mr->lkey : 0;
+	if (vv_bind_fill(qp, w, ibmw, info, &r) != VRB_OK)
+		fail(qp, &r);
 }
 
 static void set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)

@@ -1,47 +1,54 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The extended CQ: one completion at a time, taken by the ordinary poll and read through slots.
+ * The extended CQ: one completion at a time, taken as by the ordinary poll and read through slots.
  * Slots are filled only for what was asked in wc_flags. A completion's timestamps are the moment it
- * was taken: the HCA lives in the polling thread and puts no clock reading on its fast path.
+ * was put into the CQ. From a start_poll that found one until end_poll the CQ is the thread's own,
+ * unless the program has promised to poll from one thread.
  */
 #include "verbs/verbs.h"
+#include "hca/data.h"
 #include "verbs/ret.h"
 
-#include <time.h>
+#include <pthread.h>
 
 #define STAMPS                                                                                     \
 	((uint64_t)(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                          \
 		    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK))
-#define FLAGS_OFFERED (IBV_WC_STANDARD_FLAGS | STAMPS)
 #define FLAGS_DEFINED ((uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS)
 #define MASK_OFFERED  ((uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS)
 
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * VRB_NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
 static int take(struct vv_cq *c)
 {
-	int n = vv_poll_cq(&c->cq, 1, &c->wc);
+	int n = vrb_hcq_poll_stamped(c->h, (struct vrb_wc *)&c->wc, &c->stamp);
 
 	if (n < 1)
 		return n ? EIO : ENOENT;
-	if (c->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
-		c->polled_ns = now_ns(CLOCK_MONOTONIC);
-	if (c->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
-		c->polled_wall_ns = now_ns(CLOCK_REALTIME);
 	c->ex.status = c->wc.status;
 	c->ex.wr_id = c->wc.wr_id;
 	return 0;
 }
 
+static int start_poll_alone(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	struct vrb_report r;
+
+	if (vrb_rules_defined(VRB_OA_COMP_MASK, attr->comp_mask, 0, &r) != VRB_OK)
+		return vv_reason(&r);
+	return take(vv_cq_ex(ex));
+}
+
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
-	return attr->comp_mask ? EINVAL : take(vv_cq_ex(ex));
+	struct vv_cq *c = vv_cq_ex(ex);
+	int err;
+
+	if (vrb_unlikely(c->h->ctx->e->foreign)) /* a thread of the parent may have had the lock */
+		return EIO;
+	pthread_mutex_lock(&c->poll_lock);
+	err = start_poll_alone(ex, attr);
+	if (err)
+		pthread_mutex_unlock(&c->poll_lock);
+	return err;
 }
 
 static int next_poll(struct ibv_cq_ex *ex)
@@ -49,9 +56,14 @@ static int next_poll(struct ibv_cq_ex *ex)
 	return take(vv_cq_ex(ex));
 }
 
-static void end_poll(struct ibv_cq_ex *ex)
+static void end_poll_alone(struct ibv_cq_ex *ex)
 {
 	(void)ex;
+}
+
+static void end_poll(struct ibv_cq_ex *ex)
+{
+	pthread_mutex_unlock(&vv_cq_ex(ex)->poll_lock);
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
@@ -106,19 +118,21 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 
 static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
 {
-	return vv_cq_ex(ex)->polled_ns;
+	return vv_cq_ex(ex)->stamp.ns;
 }
 
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 {
-	return vv_cq_ex(ex)->polled_wall_ns;
+	return vv_cq_ex(ex)->stamp.wall_ns;
 }
 
-static void fill_slots(struct ibv_cq_ex *ex, uint64_t flags)
+static void fill_slots(struct vv_cq *c, uint64_t flags)
 {
-	ex->start_poll = start_poll;
+	struct ibv_cq_ex *ex = &c->ex;
+
+	ex->start_poll = c->single_threaded ? start_poll_alone : start_poll;
 	ex->next_poll = next_poll;
-	ex->end_poll = end_poll;
+	ex->end_poll = c->single_threaded ? end_poll_alone : end_poll;
 	ex->read_opcode = read_opcode;
 	ex->read_vendor_err = read_vendor_err;
 	ex->read_wc_flags = read_wc_flags;
@@ -142,9 +156,19 @@ static void fill_slots(struct ibv_cq_ex *ex, uint64_t flags)
 		ex->read_completion_wallclock_ns = read_completion_wallclock_ns;
 }
 
+static bool has_times(void)
+{
+	return vrb_hca_profile()->cq_timestamps;
+}
+
+static uint32_t create_flags(const struct ibv_cq_init_attr_ex *a)
+{
+	return a->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? a->flags : 0;
+}
+
 static enum vrb_verdict check(const struct ibv_cq_init_attr_ex *a, struct vrb_report *r)
 {
-	uint64_t flags = a->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? a->flags : 0;
+	uint32_t flags = create_flags(a);
 
 	if (vrb_rules_create_cq(a->cqe, a->comp_vector, &vv_limits, r) != VRB_OK ||
 	    vrb_rules_defined(VRB_OA_WC_FLAGS, a->wc_flags, FLAGS_DEFINED, r) != VRB_OK ||
@@ -156,9 +180,8 @@ static enum vrb_verdict check(const struct ibv_cq_init_attr_ex *a, struct vrb_re
 				      IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,
 			      r) != VRB_OK)
 		return r->verdict;
-	/* single threaded is a permission that may be ignored; ignoring overrun would not be */
-	if (a->wc_flags & ~FLAGS_OFFERED || a->comp_mask & ~MASK_OFFERED ||
-	    flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
+	if (a->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS & ~(has_times() ? STAMPS : 0) ||
+	    a->comp_mask & ~MASK_OFFERED)
 		return vrb_rules_unsupported(VRB_VERB_OTHER, r);
 	return VRB_OK;
 }
@@ -167,19 +190,19 @@ struct ibv_cq_ex *vv_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_at
 {
 	struct vv_cq_ask ask = {
 		.cqe = a->cqe,
-		.comp_vector = a->comp_vector,
 		.cq_context = a->cq_context,
 		.channel = a->channel,
+		.wc_flags = a->wc_flags,
+		.flags = create_flags(a),
 	};
 	struct vrb_report r;
 	struct vv_cq *c;
 
 	if (check(a, &r) != VRB_OK)
-		return vv_null(vv_refuse(&r));
+		return vv_null(vv_reason(&r));
 	c = vv_cq_make(ctx, &ask);
 	if (!c)
 		return NULL;
-	c->wc_flags = a->wc_flags;
-	fill_slots(&c->ex, a->wc_flags);
+	fill_slots(c, a->wc_flags);
 	return &c->ex;
 }

@@ -2,10 +2,12 @@
 /*
  * Memory windows. A type 1 window is bound by ibv_bind_mw, which posts a BIND_MW request with the
  * next rkey and shows the new rkey at once (ibv_bind_mw(3)); a type 2 window is bound by a request
- * of the program's own. The bind itself is checked where it is posted (data.c) and done by the
- * core.
+ * of the program's own. The bind is checked when it is posted and done by the core.
  */
 #include "verbs/verbs.h"
+
+#include "hca/qp.h"
+#include "rules/post.h"
 #include "verbs/ret.h"
 
 #include <stdlib.h>
@@ -17,7 +19,7 @@ struct ibv_mw *vv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	int err;
 
 	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
-		return vv_null(vv_refuse(&r));
+		return vv_null(vv_reason(&r));
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return vv_null(ENOMEM);
@@ -32,6 +34,33 @@ struct ibv_mw *vv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	w->mw.handle = w->h->rkey >> 8;
 	w->mw.type = type;
 	return &w->mw;
+}
+
+enum vrb_verdict vv_bind_fill(const struct vv_qp *qp, struct vrb_swqe *w, struct ibv_mw *ibmw,
+			      const struct ibv_mw_bind_info *info, struct vrb_report *r)
+{
+	const struct vv_mw *mw = vv_mw(ibmw);
+	const struct vrb_hmr *mr = info->mr ? vv_mr(info->mr)->h : NULL;
+	struct vrb_post_bind b = {.window_pd = mw->h->pd->id,
+				  .qp_pd = qp->h->core.pd,
+				  .window_type = mw->h->type,
+				  .wanted_type = mw->by_verb ? 1 : 2,
+				  .has_region = mr,
+				  .addr = info->addr,
+				  .len = info->length,
+				  .access = info->mw_access_flags};
+
+	if (mr) {
+		b.region_pd = mr->pd->id;
+		b.region_access = mr->access;
+		b.region_addr = mr->iova;
+		b.region_len = mr->len;
+	}
+	w->va = info->addr;
+	w->bind.len = info->length;
+	w->bind.access = info->mw_access_flags;
+	w->bind.mr_lkey = mr ? mr->lkey : 0;
+	return vrb_post_mw_bind(&b, r);
 }
 
 int vv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)

@@ -27,6 +27,7 @@ void vv_ops_init(struct vv_context *ctx)
 	v->query_device_ex = vv_query_device_ex;
 	v->query_rt_values = vv_query_rt_values;
 	v->create_cq_ex = vv_create_cq_ex;
+	v->modify_cq = vv_modify_cq;
 	v->create_qp_ex = vv_create_qp_ex;
 	v->create_srq_ex = vv_create_srq_ex;
 	v->close_xrcd = vv_close_xrcd;

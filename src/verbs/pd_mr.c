@@ -76,7 +76,7 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, const struct reg *a)
 	int err;
 
 	if (vrb_rules_reg_mr((uintptr_t)a->addr, a->length, a->access, &r) != VRB_OK)
-		return vv_null(vv_refuse(&r));
+		return vv_null(vv_reason(&r));
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return vv_null(ENOMEM);
@@ -129,7 +129,7 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 
 	if (vrb_rules_defined(VRB_OA_ATTR_MASK, (uint32_t)flags, IBV_REREG_MR_FLAGS_SUPPORTED,
 			      &r) != VRB_OK) {
-		errno = vv_refuse(&r);
+		errno = vv_reason(&r);
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	if (!to || to->context != mr->context || (move && (!addr || !length))) {
@@ -137,14 +137,14 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	if (vrb_rules_reg_mr((uintptr_t)a.addr, a.length, a.access, &r) != VRB_OK) {
-		errno = vv_refuse(&r);
+		errno = vv_reason(&r);
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	err = vrb_hmr_rereg(m->h, flags & IBV_REREG_MR_CHANGE_PD ? vv_pd(to)->h : NULL,
 			    move ? addr : NULL, length,
 			    flags & IBV_REREG_MR_CHANGE_ACCESS ? a.access & 0xff : UINT32_MAX);
 	if (err) {
-		errno = err == -EFAULT ? refuse_range(&a) : -err;
+		errno = err == -EFAULT ? refuse_range(&a) : err == -EDQUOT ? ENOMEM : -err;
 		/* out of keys: the old ones are gone too */
 		return err == -ENOMEM ? IBV_REREG_MR_ERR_CMD : IBV_REREG_MR_ERR_INPUT;
 	}

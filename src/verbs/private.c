@@ -23,8 +23,9 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int i
 		return -1;
 	}
 	/* an empty entry has no type and answers as the kernel's table does: the first */
-	*type = index < dev->n_gids && dev->gid[index].valid ? GID_TYPE_ROCE_V2
-							     : GID_TYPE_IB_ROCE_V1;
+	*type = index < dev->n_gids && dev->gid[index].valid && !dev->gid[index].is_v1
+			? GID_TYPE_ROCE_V2
+			: GID_TYPE_IB_ROCE_V1;
 	return 0;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Queue pairs: create, modify, query, destroy, multicast. Capabilities are granted exactly as
- * asked, and reported in every state. The transition tables are in src/rules; which state the QP is
- * in, the device says (it may have failed since the program last looked).
+ * asked (a profile may round inline data up), and reported in every state. The transition tables
+ * are in src/rules; which state the QP is in, the device says (it may have failed since the program
+ * last looked).
  */
 #include "verbs/verbs.h"
 #include "rules/post.h"
@@ -63,6 +64,19 @@ static int make_below(struct vv_qp *q, const struct make *m)
 	return vrb_hqp_create(vv_pd(m->pd)->h, &init, &q->h);
 }
 
+/* What is asked for, but for what the profile rounds up. */
+static void grant(const struct make *m)
+{
+	const struct vrb_profile *p = vrb_hca_profile();
+	uint32_t asked = m->cap->max_inline_data, more = asked + p->inline_round - 1;
+
+	if (asked && p->inline_round > 1)
+		more -= more % p->inline_round;
+	m->cap->max_inline_data = !asked ? 0 : more < p->max_inline ? more : p->max_inline;
+	if (m->srq)
+		m->cap->max_recv_wr = m->cap->max_recv_sge = 0;
+}
+
 static struct ibv_qp *make_qp(const struct make *m)
 {
 	struct vrb_report r;
@@ -70,12 +84,11 @@ static struct ibv_qp *make_qp(const struct make *m)
 	int err;
 
 	if (check(m, &r) != VRB_OK)
-		return vv_null(vv_refuse(&r));
+		return vv_null(vv_reason(&r));
 	q = calloc(1, sizeof(*q));
 	if (!q)
 		return vv_null(ENOMEM);
-	if (m->srq)
-		m->cap->max_recv_wr = m->cap->max_recv_sge = 0;
+	grant(m);
 	q->cap = *m->cap;
 	q->sig_all = m->sig_all;
 	q->has_ex = m->has_ex;
@@ -154,12 +167,12 @@ struct ibv_qp *vv_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_
 	struct vrb_report r;
 
 	if (check_ex(a, &r) != VRB_OK)
-		return vv_null(vv_refuse(&r));
+		return vv_null(vv_reason(&r));
 	if (m.has_ex)
 		m.send_ops = a->send_ops_flags;
 	if (a->qp_type < IBV_QPT_RC || a->qp_type > IBV_QPT_UD) { /* XRC comes without a PD */
 		r = (struct vrb_report){.verdict = VRB_V_CREATE_QP_TYPE, .val = {a->qp_type}};
-		return vv_null(vv_refuse(&r));
+		return vv_null(vv_reason(&r));
 	}
 	if (!m.pd || m.pd->context != ctx)
 		return vv_null(EINVAL);
@@ -308,7 +321,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 		return vv_ret(err);
 	if (!foreign)
 		vv_wait_acks(&(struct vv_ack_wait){&qp->mutex, &qp->cond, &q->async_events_given,
-						   &qp->events_completed});
+						   &qp->events_completed, VRB_OBJ_QP});
 	pthread_cond_destroy(&qp->cond);
 	pthread_mutex_destroy(&qp->mutex);
 	free(q);

@@ -16,7 +16,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
 	int err;
 
 	if (vrb_rules_create_srq(attr->max_wr, attr->max_sge, &vv_limits, &r) != VRB_OK)
-		return vv_null(vv_refuse(&r));
+		return vv_null(vv_reason(&r));
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return vv_null(ENOMEM);
@@ -47,11 +47,11 @@ struct ibv_srq *vv_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_at
 
 	if (!basic) {
 		vrb_rules_unsupported(VRB_VERB_XRC, &r);
-		return vv_null(vv_refuse(&r));
+		return vv_null(vv_reason(&r));
 	}
 	if (vrb_rules_defined(VRB_OA_COMP_MASK, attr->comp_mask,
 			      IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE, &r) != VRB_OK)
-		return vv_null(vv_refuse(&r));
+		return vv_null(vv_reason(&r));
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || attr->pd->context != ctx)
 		return vv_null(EINVAL);
 	return create(attr->pd, attr->srq_context, &attr->attr);
@@ -102,7 +102,7 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 		return vv_ret(err);
 	if (!foreign)
 		vv_wait_acks(&(struct vv_ack_wait){&srq->mutex, &srq->cond, &s->async_events_given,
-						   &srq->events_completed});
+						   &srq->events_completed, VRB_OBJ_SRQ});
 	pthread_cond_destroy(&srq->cond);
 	pthread_mutex_destroy(&srq->mutex);
 	free(s);

@@ -81,7 +81,7 @@ static int port_file(const struct vrb_hdev *dev, const char *file, char *buf, si
 	if (sscanf(file, "pkeys/%u", &i) == 1 && i < VV_PKEYS)
 		return snprintf(buf, size, "0x%04x", VV_PKEY);
 	if (sscanf(file, "gid_attrs/types/%u", &i) == 1 && i < dev->n_gids && dev->gid[i].valid)
-		return snprintf(buf, size, "RoCE v2");
+		return snprintf(buf, size, dev->gid[i].is_v1 ? "IB/RoCE v1" : "RoCE v2");
 	if (sscanf(file, "gid_attrs/ndevs/%u", &i) == 1 && i < dev->n_gids && dev->gid[i].valid)
 		return snprintf(buf, size, "%s", dev->ifname);
 	return -1;

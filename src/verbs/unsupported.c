@@ -11,7 +11,7 @@ static int unsupported(enum vrb_verb verb)
 	struct vrb_report r;
 
 	vrb_rules_unsupported(verb, &r);
-	return vv_refuse(&r);
+	return vv_reason(&r);
 }
 
 struct ibv_context *ibv_import_device(int cmd_fd)
@@ -72,7 +72,7 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 int vv_close_xrcd(struct ibv_xrcd *xrcd)
 {
 	(void)xrcd;
-	return unsupported(VRB_VERB_XRC);
+	return vv_int(unsupported(VRB_VERB_XRC));
 }
 
 /* Ethernet addresses are the link's affair here; nobody below asks for them. */

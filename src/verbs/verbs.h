@@ -15,6 +15,7 @@
 #include "hca/hca.h"
 #include "rules/modify.h"
 #include "rules/object.h"
+#include "rules/post.h"
 
 /* The library is built with hidden symbols: what the public header declares is what we export. */
 #pragma GCC visibility push(default)
@@ -32,6 +33,7 @@
 #define VV_PKEYS	1
 #define VV_PKEY		0xffff /* full member of the default partition */
 #define VV_COMP_VECTORS 1
+#define VV_CQ_HOLD_MAX	UINT16_MAX /* moderation: completions, and microseconds */
 
 struct vv_device {
 	struct ibv_device ibv;
@@ -79,10 +81,11 @@ struct vv_cq {
 	};
 	struct vrb_hcq *h;
 	uint32_t comp_events_given, async_events_given; /* under cq.mutex */
-	/* ibv_start_poll .. ibv_end_poll */
-	struct ibv_wc wc; /* the completion being read */
-	uint64_t polled_ns, polled_wall_ns;
-	uint64_t wc_flags; /* enum ibv_create_cq_wc_flags asked for */
+	/* ibv_start_poll .. ibv_end_poll, under poll_lock unless single_threaded */
+	struct ibv_wc wc; /* the completion being read, and its time */
+	struct vrb_stamp stamp;
+	pthread_mutex_t poll_lock;
+	bool single_threaded;
 };
 
 struct vv_srq {
@@ -191,6 +194,7 @@ int vv_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex
 		       struct ibv_device_attr_ex *attr, size_t size);
 int vv_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values);
 struct ibv_cq_ex *vv_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
+int vv_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 struct ibv_qp *vv_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
 struct ibv_srq *vv_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr);
 struct ibv_mw *vv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
@@ -198,16 +202,24 @@ int vv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int vv_dealloc_mw(struct ibv_mw *mw);
 int vv_close_xrcd(struct ibv_xrcd *xrcd);
 
+/* ---- mw.c: the entry of a bind, but for its new rkey; checked */
+enum vrb_verdict vv_bind_fill(const struct vv_qp *qp, struct vrb_swqe *w, struct ibv_mw *ibmw,
+			      const struct ibv_mw_bind_info *info, struct vrb_report *r);
+
 /* ---- cq.c: what create_cq and create_cq_ex share */
 struct vv_cq_ask {
-	uint32_t cqe, comp_vector;
+	uint32_t cqe;
 	void *cq_context;
 	struct ibv_comp_channel *channel;
+	uint64_t wc_flags; /* enum ibv_create_cq_wc_flags */
+	uint32_t flags;	   /* enum ibv_create_cq_attr_flags */
 };
 struct vv_cq *vv_cq_make(struct ibv_context *ctx, const struct vv_cq_ask *ask);
 
 /* ---- the device as src/rules wants it (attr.c) */
-extern const struct vrb_rules_limits vv_limits;
+extern struct vrb_rules_limits vv_limits; /* the profile's, from the first open on */
+extern struct vrb_post_states vv_posting;
+void vv_take_profile(void);
 void vv_rules_port(const struct vrb_hdev *dev, struct vrb_rules_port *port);
 
 /* ---- async.c: the device's hook that counts events handed out (hca.h) */
@@ -219,6 +231,7 @@ struct vv_ack_wait {
 	pthread_mutex_t *mutex;
 	pthread_cond_t *cond;
 	uint32_t *given, *acked;
+	uint32_t object; /* enum vrb_object, for who wonders why it waits */
 };
 void vv_wait_acks(const struct vv_ack_wait *w);
 

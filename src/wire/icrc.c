@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ICRC over libdeflate's CRC-32. The masked head (IP, UDP, first bytes of the BTH) is copied and
- * masked on the stack; everything behind is read in place. The eight leading bytes of ones are a
- * constant: their CRC is the seed.
+ * The masked head (IP, UDP, first bytes of the BTH) is copied and masked on the stack; everything
+ * behind is read in place, or goes along when there is little of it. The eight leading bytes of
+ * ones are a constant: their CRC is the seed.
  */
 #include "wire/icrc.h"
 
 #include <string.h>
 
-#include <libdeflate.h>
-
+#include "wire/crc32.h"
 #include "wire/pkt.h"
 #include "wire/roce.h"
 
 /* CRC-32 of eight bytes 0xff */
 #define SEED 0x2144df1cu
+/* A packet up to this long is copied whole: one run is quicker than two. */
+#define SHORT 96u
 
 static void mask(uint8_t *head, size_t ip_len)
 {
@@ -35,20 +36,20 @@ static void mask(uint8_t *head, size_t ip_len)
 
 uint32_t vrb_icrc_start(const uint8_t *net, size_t net_len, const uint8_t *headers, size_t len)
 {
-	uint8_t head[VRB_NET_MAX + VRB_BTH_LEN];
+	uint8_t head[VRB_NET_MAX + SHORT];
+	size_t n = len <= SHORT ? len : VRB_BTH_LEN;
 	uint32_t crc;
 
 	memcpy(head, net, net_len);
-	memcpy(head + net_len, headers, VRB_BTH_LEN);
+	memcpy(head + net_len, headers, n);
 	mask(head, net_len - VRB_UDP_LEN);
-	crc = libdeflate_crc32(SEED, head, net_len + VRB_BTH_LEN);
-	return vrb_icrc_add(crc, headers + VRB_BTH_LEN, len - VRB_BTH_LEN);
+	crc = vrb_crc32(SEED, head, net_len + n);
+	return vrb_crc32(crc, headers + n, len - n);
 }
 
-uint32_t vrb_icrc_add(uint32_t crc, const void *bytes, size_t len)
+uint32_t vrb_icrc_copy(uint32_t crc, void *dst, const void *src, size_t len)
 {
-	/* libdeflate takes a NULL buffer as "start anew" */
-	return len ? libdeflate_crc32(crc, bytes, len) : crc;
+	return vrb_crc32_copy(crc, dst, src, len);
 }
 
 uint32_t vrb_icrc_add_payload(uint32_t crc, const struct vrb_seg *seg, uint32_t n, uint32_t len)
@@ -56,8 +57,8 @@ uint32_t vrb_icrc_add_payload(uint32_t crc, const struct vrb_seg *seg, uint32_t 
 	static const uint8_t zeros[3];
 
 	for (uint32_t i = 0; i < n; i++)
-		crc = vrb_icrc_add(crc, seg[i].base, seg[i].len);
-	return vrb_icrc_add(crc, zeros, vrb_pkt_pad(len));
+		crc = vrb_crc32(crc, seg[i].base, seg[i].len);
+	return vrb_crc32(crc, zeros, vrb_pkt_pad(len));
 }
 
 void vrb_icrc_store(uint32_t crc, uint8_t out[4])

@@ -18,7 +18,8 @@
  * bytes up to the whole packet (at most VRB_HEADERS_MAX are looked at for masking). */
 uint32_t vrb_icrc_start(const uint8_t *net, size_t net_len, const uint8_t *headers, size_t len);
 
-uint32_t vrb_icrc_add(uint32_t crc, const void *bytes, size_t len);
+/* Goes on over bytes as they are copied, in one pass. */
+uint32_t vrb_icrc_copy(uint32_t crc, void *dst, const void *src, size_t len);
 
 /* The payload of len bytes in n pieces, and its pad. */
 uint32_t vrb_icrc_add_payload(uint32_t crc, const struct vrb_seg *seg, uint32_t n, uint32_t len);

@@ -17,7 +17,6 @@
 
 #define POLY	    0xedb88320u
 #define ONE	    0x80000000u
-#define ID_OFFSET   4u	    /* in the IPv4 header */
 #define LENGTH_BITS 16	    /* of a packet's length */
 #define DF_BIT	    0x0040u /* "do not fragment" as it lies behind the ID */
 
@@ -61,11 +60,11 @@ enum vrb_verdict vrb_icrc_check_hidden(const uint8_t *net, const uint8_t *packet
 	uint32_t behind, diff;
 	enum vrb_verdict v = vrb_icrc_check(net, net_len, packet, len, &r);
 
-	out->ip_id = from_wire((uint32_t)net[ID_OFFSET] | (uint32_t)net[ID_OFFSET + 1] << 8);
+	out->ip_id = from_wire((uint32_t)net[VRB_IPV4_ID] | (uint32_t)net[VRB_IPV4_ID + 1] << 8);
 	out->why = r;
 	if (v != VRB_V_DROP_ICRC)
 		return v;
-	behind = (uint32_t)(net_len - ID_OFFSET + len - VRB_ICRC_LEN);
+	behind = (uint32_t)(net_len - VRB_IPV4_ID + len - VRB_ICRC_LEN);
 	if (back->behind != behind || !back->factor) {
 		back->behind = behind;
 		back->factor = back_bytes(behind);
@@ -87,7 +86,7 @@ enum vrb_verdict vrb_icrc_solve_ip_id(const uint8_t *net, const uint8_t *packet,
 	enum vrb_verdict v;
 
 	memcpy(zeroed, net, sizeof(zeroed));
-	zeroed[ID_OFFSET] = zeroed[ID_OFFSET + 1] = 0;
+	zeroed[VRB_IPV4_ID] = zeroed[VRB_IPV4_ID + 1] = 0;
 	v = vrb_icrc_check_hidden(zeroed, packet, len, &back, &h);
 	if (v == VRB_OK)
 		*ip_id = h.ip_id;

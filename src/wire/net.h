@@ -10,6 +10,9 @@
 #include "base/types.h"
 #include "base/verdict.h"
 
+/* Of the traffic class, RFC 3168. */
+enum { VRB_ECN_MASK = 3, VRB_ECN_CE = 3 };
+
 struct vrb_net {
 	struct vrb_gid src, dst;
 	uint8_t tclass;	     /* DSCP and ECN */

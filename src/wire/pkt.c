@@ -100,8 +100,10 @@ enum vrb_verdict vrb_pkt_parse(const uint8_t *bytes, size_t len, struct vrb_pkt 
 	const struct vrb_opcode_info *info;
 	size_t rest;
 
-	if (len < VRB_BTH_LEN || len > VRB_ROCE_PACKET_MAX)
+	if (len < VRB_BTH_LEN)
 		return refuse(why, VRB_V_DROP_SHORT, len, len ? bytes[0] : 0);
+	if (len > VRB_ROCE_PACKET_MAX)
+		return refuse(why, VRB_V_DROP_LONG, len, VRB_ROCE_PACKET_MAX);
 	/* IBA C9-6: another transport version is dropped */
 	if (bytes[1] & BTH_TVER_MASK)
 		return refuse(why, VRB_V_DROP_TVER, bytes[1] & BTH_TVER_MASK, 0);

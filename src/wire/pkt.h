@@ -78,6 +78,12 @@ static inline uint32_t vrb_pkt_pad(uint32_t payload_len)
 	return (0u - payload_len) & 3u;
 }
 
+static inline bool vrb_pkt_is_nak(const struct vrb_pkt *pkt)
+{
+	return pkt->op.v == (VRB_TP_RC | VRB_OP_ACK) &&
+	       (pkt->syndrome & VRB_AETH_KIND_MASK) != VRB_AETH_ACK;
+}
+
 /* One line of text for traces and test failures; returns its length. */
 size_t vrb_pkt_dump(char *out, size_t size, const struct vrb_pkt *pkt);
 

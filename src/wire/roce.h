@@ -52,6 +52,7 @@ enum {
 		VRB_BTH_LEN + VRB_RETH_LEN + VRB_IMMDT_LEN + VRB_MTU_MAX + VRB_ICRC_LEN,
 
 	VRB_IPV4_LEN = 20, /* options are not used */
+	VRB_IPV4_ID = 4,   /* where the identification lies */
 	VRB_IPV6_LEN = 40,
 	VRB_UDP_LEN = 8,
 	VRB_NET_MAX = VRB_IPV6_LEN + VRB_UDP_LEN,

@@ -52,7 +52,7 @@ static void queries(struct ibv_context *ctx)
 	CHECK(ex.orig_attr.phys_port_cnt == 1 && ex.phys_port_cnt_ex == 1 && ex.max_dm_size == 0);
 	memset(&values, 0, sizeof(values));
 	values.comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
-	CHECK(ibv_query_rt_values_ex(ctx, &values) == 0 && values.raw_clock.tv_sec > 0);
+	CHECK(ibv_query_rt_values_ex(ctx, &values) == 0 && values.raw_clock.tv_nsec > 0);
 	CHECK(ibv_query_gid_ex(ctx, 1, 0, &entry, 0) == 0);
 	CHECK(entry.gid_type == IBV_GID_TYPE_ROCE_V2);
 	CHECK(ibv_query_gid_table(ctx, &entry, 0, 0) == -EINVAL);

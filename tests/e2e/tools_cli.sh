@@ -6,7 +6,7 @@
 copy_tree
 
 says "^verbena $(cat "$(dirname "$0")/../../VERSION")$" "--version" "$verbena" --version
-for command in run env demo devinfo explain; do
+for command in run env demo devinfo perf capture explain doctor; do
 	says "^  $command " "--help lists $command" "$verbena" --help
 	says "^usage: verbena $command" "help $command" "$verbena" help $command
 	says "^usage: verbena $command" "$command --help" "$verbena" $command --help
@@ -52,6 +52,46 @@ mkdir "$tmp/a b"
 cp -r "$tmp/tree/." "$tmp/a b/"
 status 125 "a folder with a space is refused" "$tmp/a b/bin/verbena" run true
 
+says "^  max_send_sge  *1..32 " "run --profile help lists knobs" "$verbena" run --profile help
+says "^  sge3 " "run --profile help lists profiles" "$verbena" run --profile help
+"$verbena" run --profile help | grep '^  ' >"$tmp/knobs"
+sed 's/\\-/-/g' "$(dirname "$0")/../../docs/man/verbena.7" | grep -Fxvf - "$tmp/knobs" >"$tmp/not_in_man"
+says "^0$" "verbena(7) has each line of run --profile help" sh -c "wc -l <$tmp/not_in_man"
+says "^sge3$" "run --profile" "$verbena" run --profile sge3 -- sh -c 'echo $VERBENA_PROFILE'
+echo 'max_send_sge = 3' >"$tmp/mine"
+says "^$tmp/mine$" "run --profile FILE gives its whole path" \
+	sh -c "cd $tmp && $verbena run --profile mine -- sh -c 'echo \$VERBENA_PROFILE'"
+says "^verbena0  mine " "devinfo shows the profile" "$verbena" run --profile "$tmp/mine" "$verbena" devinfo
+status 2 "run with a profile that is not there" "$verbena" run --profile nonsense true
+echo 'max_send_sge = 33' >"$tmp/mine"
+says "line 1, column 16: .33., but expected a number from 1 to 32" "a profile that is wrong" \
+	"$verbena" run --profile "$tmp/mine" true
+status 2 "run with a profile that is wrong" "$verbena" run --profile "$tmp/mine" true
+status 2 "--profile and --profiles" "$verbena" run --profile plain --profiles all true
+status 0 "run --profiles, all well" "$verbena" run --profiles sge1,plain true
+status 1 "run --profiles, one not" "$verbena" run --profiles sge1,plain -- \
+	sh -c '[ $VERBENA_PROFILE = plain ]'
+says "^sge1  *3 " "run --profiles tells how each ended" "$verbena" run --profiles sge1 -- sh -c 'exit 3'
+says "^harsh  *0 " "run --profiles all" "$verbena" run --profiles all "$verbena" devinfo
+says "RoCE v1" "the view of /sys has the profile's GIDs" "$verbena" run --profile gids \
+	cat /sys/class/infiniband/verbena0/ports/1/gid_attrs/types/1
+
+file=$tmp/cli.pcapng
+status 42 "capture passes the exit status on" "$verbena" capture "$file" -- sh -c 'exit 42'
+says "verbena: 0 packets " "capture says how much it was" "$verbena" capture "$file" true
+status 143 "capture of a command that a signal ends" "$verbena" capture "$file" sh -c 'kill $$'
+says "^$file$" "capture sets VERBENA_CAPTURE" \
+	"$verbena" capture "$file" -- sh -c 'echo $VERBENA_CAPTURE'
+status 127 "capture of a command that is not there" "$verbena" capture "$file" no-such-command
+status 125 "capture without a command" "$verbena" capture "$file"
+status 125 "capture without a file" "$verbena" capture
+says "not both" "capture of a command and a process" "$verbena" capture --pid 1 "$file" true
+says "go with --pid" "capture --count of a command" "$verbena" capture --count 1 "$file" true
+says "whole number" "capture --snap wants a number" "$verbena" capture --snap x "$file" true
+says "above 0" "capture --seconds wants a time" "$verbena" capture --seconds 0 --pid 1 "$file"
+says "no regular file" "capture into a device" "$verbena" capture /dev/null true
+says "cannot create" "capture into nowhere" "$verbena" capture /nonexistent/file true
+
 says "verbena0" "devinfo" "$verbena" devinfo
 says '"gid": ' "devinfo --json" "$verbena" devinfo --json
 status 1 "devinfo of a device that is not there" "$verbena" devinfo none7
@@ -62,4 +102,13 @@ says "IBV_WC_LOC_PROT_ERR" "explain a status by its text" \
 	"$verbena" explain "local protection error"
 status 1 "explain an unknown word" "$verbena" explain gibberish
 says "RNR_RETRY_EXC" "explain lists all" "$verbena" explain
+says "RETRY_MTU" "explain what a status can mean" "$verbena" explain 12
+status 1 "explain a queue pair that nobody has" "$verbena" explain 0xfe1234
+story=$tmp/story
+: >"$story"
+status 1 "explain a file without stories" "$verbena" explain "$story"
+printf '%s\n' 'no story' '{"events":7}' '[]' \
+	'{"pid":1,"qpn":"0x010002","end":{"ms":1.5,"verdict":"lkey_stale"},"events":[{}]}' >"$story"
+says "keep the region registered" "explain a file that lacks most" "$verbena" explain "$story"
+says '"0x010002"' "explain a file as JSON" "$verbena" explain --json "$story"
 finish

@@ -40,6 +40,8 @@ struct k_opts {
 	enum ibv_qp_state stop;		 /* last state connect goes to [RTS]; K_STAY: RESET */
 	enum ibv_mtu mtu;		 /* [1024] */
 	uint32_t dest_qpn;		 /* instead of the peer's number */
+	uint32_t dest_v4;		 /* instead of the peer's address */
+	uint32_t rq_psn;		 /* [0xfffffe, as sq_psn] */
 	bool sig_none;			 /* sq_sig_all is 0 anyway; kept for readers */
 };
 #define K_NO_ACCESS 0x80000000u
@@ -118,6 +120,7 @@ bool k_event(struct k_end *e, enum ibv_event_type type, int ms);
 /* True when the end's process has printed "verbena: <counter>:" with text in the same line. */
 bool k_said(struct k_end *e, const char *counter, const char *text);
 void k_destroy_qp(struct k_end *e);
+void k_own_network(void); /* a namespace with nothing but lo; or the case is skipped */
 
 /* ---- short forms */
 struct k_sge k_whole(const struct k_mr *mr);
@@ -176,8 +179,9 @@ struct k_group {
 	const struct k_case *cases;
 	size_t n;
 };
-extern const struct k_group k_lkey_group, k_rkey_group, k_recv_group, k_post_group, k_modify_group,
-	k_object_group, k_peer_group, k_ud_group;
+/* Of this program: groups.c. */
+extern const struct k_group *const k_groups[];
+extern const size_t k_n_groups;
 
 /* Set by the runner: where the far end of the next pair lives. */
 extern bool k_two_processes;

@@ -116,6 +116,16 @@ static int attr_init(const struct k_end *e, struct ibv_qp_attr *attr)
 	return IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
 }
 
+static union ibv_gid gid_of_v4(uint32_t a)
+{
+	return (union ibv_gid){.raw = {[10] = 0xff,
+				       [11] = 0xff,
+				       [12] = (uint8_t)(a >> 24),
+				       [13] = (uint8_t)(a >> 16),
+				       [14] = (uint8_t)(a >> 8),
+				       [15] = (uint8_t)a}};
+}
+
 static int attr_rtr(const struct k_end *e, struct ibv_qp_attr *attr)
 {
 	int mask = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
@@ -124,9 +134,12 @@ static int attr_rtr(const struct k_end *e, struct ibv_qp_attr *attr)
 		return 0;
 	attr->path_mtu = e->opts.mtu;
 	attr->dest_qp_num = e->opts.dest_qpn ? e->opts.dest_qpn : e->peer.qpn;
-	attr->rq_psn = 0xfffffe; /* the PSN wraps within the first messages */
+	attr->rq_psn = e->opts.rq_psn ? e->opts.rq_psn
+				      : 0xfffffe; /* the PSN wraps within the first messages */
 	attr->ah_attr.is_global = 1;
 	attr->ah_attr.grh.dgid = e->peer.gid;
+	if (e->opts.dest_v4)
+		attr->ah_attr.grh.dgid = gid_of_v4(e->opts.dest_v4);
 	attr->ah_attr.grh.hop_limit = 64;
 	attr->ah_attr.port_num = 1;
 	if (e->opts.type != IBV_QPT_RC)

@@ -29,12 +29,6 @@
 int k_real_stderr = 2;
 static int log_fd = -1;
 
-static const struct k_group *const groups[] = {
-	&k_lkey_group,	 &k_rkey_group,	  &k_recv_group, &k_post_group,
-	&k_modify_group, &k_object_group, &k_peer_group, &k_ud_group,
-};
-#define N_GROUPS (sizeof(groups) / sizeof(groups[0]))
-
 /* ---- what the library prints */
 
 void k_log_start(void)
@@ -188,13 +182,13 @@ int main(int argc, char **argv)
 
 	parse(argc, argv);
 	setenv("VERBENA_EXPLAIN", "1", 1);
-	for (size_t i = 0; i < N_GROUPS; i++) {
-		if (opt_group && strcmp(opt_group, groups[i]->name))
+	for (size_t i = 0; i < k_n_groups; i++) {
+		if (opt_group && strcmp(opt_group, k_groups[i]->name))
 			continue;
-		for (size_t j = 0; j < groups[i]->n; j++)
-			if (groups[i]->cases[j].run &&
-			    (!opt_case || !strcmp(opt_case, groups[i]->cases[j].name)))
-				run_both(groups[i], &groups[i]->cases[j], n);
+		for (size_t j = 0; j < k_groups[i]->n; j++)
+			if (k_groups[i]->cases[j].run &&
+			    (!opt_case || !strcmp(opt_case, k_groups[i]->cases[j].name)))
+				run_both(k_groups[i], &k_groups[i]->cases[j], n);
 	}
 	if (opt_list)
 		return 0;

@@ -15,6 +15,7 @@
 #define RING	   64u
 #define MTU	   256u
 #define CAP	   16u
+#define PROBE_NS   (20 * VRB_NS_PER_US)
 
 /* One end of a link whose frames the input moves by hand. */
 struct fz_link {
@@ -364,6 +365,9 @@ static void start(struct fz *f)
 		sn_srq(e, CAP);
 	}
 	sn_connect(&sn, &c);
+	for (unsigned k = 0; k < 2; k++)
+		if (c.type == VRB_QPT_RC && v & (64 << k))
+			sn.end[k].qp[0].core.probe_ns = PROBE_NS; /* as on a link that loses */
 }
 
 static void event(struct fz *f, uint32_t *seen)

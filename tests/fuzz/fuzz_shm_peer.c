@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- *	input bytes ---> [ ring, control page, bell ] ---> engine with RC, UC, UD and SRQ queue
- *pairs
+ *	input bytes ---> [ ring, control page, bell ] ---> engine with queue pairs of all kinds
  *
  * The peer is a liar of the same user: it writes any line, gives any credit, announces any sleeper.
  * The engine is the real one without its helper thread, so that everything happens in the order of
@@ -190,7 +189,7 @@ static void write_line(struct fz *f)
 	uint8_t body[VRB_SHM_BODY] = {0}, shape = fz_u8(f);
 	struct rogue_line l = {.op = fz_u8(f), .body = body, .body_len = sizeof(body)};
 
-	l.flags = fz_u8(f) & 15;
+	l.flags = fz_u8(f) & 31;
 	l.index = shape & 1 ? (uint16_t)fz_u32(f) : (uint16_t)vrb_hqp_qpn(q);
 	if (shape & 2)
 		l.op = (uint8_t)((q->core.type == VRB_QPT_UC   ? VRB_TP_UC

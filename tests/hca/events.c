@@ -171,6 +171,146 @@ static void test_cancel(void)
 	node_close(&n);
 }
 
+static void complete(struct vrb_hcq *cq)
+{
+	struct vrb_engine *e = cq->ctx->e;
+
+	vrb_engine_lock(e);
+	vrb_event_completion(cq);
+	vrb_engine_unlock(e);
+}
+
+/* ---- signals: as for read(), the handler's SA_RESTART decides */
+
+static _Atomic int n_handled;
+
+static void counts(int sig)
+{
+	(void)sig;
+	n_handled++;
+}
+
+struct waiter {
+	struct node n;
+	_Atomic int n_returned, last;
+};
+
+/* One signal it blocks: that waits for ever, and is none of the call's business. */
+static void *waits_on(void *arg)
+{
+	struct waiter *w = arg;
+	sigset_t blocked;
+
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &blocked, NULL);
+	do {
+		void *user;
+
+		w->last = vrb_hchan_get(w->n.chan, &user);
+		w->n_returned++;
+	} while (w->last == -EINTR);
+	return arg;
+}
+
+static void on_signal(int sig, int flags)
+{
+	struct sigaction sa = {.sa_handler = counts, .sa_flags = flags};
+
+	MUST(!sigaction(sig, &sa, NULL));
+}
+
+static double cpu_of(pthread_t t)
+{
+	struct timespec used;
+	clockid_t clock;
+
+	MUST(!pthread_getcpuclockid(t, &clock) && !clock_gettime(clock, &used));
+	return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+}
+
+static void send_signals(struct waiter *w, pthread_t t)
+{
+	int handled = n_handled, returned = w->n_returned;
+
+	MUST(!pthread_kill(t, SIGUSR2)); /* goes on */
+	while (n_handled == handled)
+		usleep(100);
+	usleep(2000);
+	MUST(w->n_returned == returned);
+	MUST(!pthread_kill(t, SIGUSR1)); /* comes back */
+	while (w->n_returned == returned)
+		usleep(100);
+	MUST(w->last == -EINTR && n_handled == handled + 2);
+	usleep(2000);
+}
+
+/* One completion is there, and its event held back for longer than the test takes. */
+static void hold_one(struct node *n, struct vrb_hqp *q, int sock)
+{
+	MUST(!vrb_hcq_moderate(n->cq, 1000, 600 * VRB_NS_PER_S));
+	MUST(!vrb_hcq_arm(n->cq, false));
+	node_recv(n, q, 1);
+	put_u32(sock, 0);
+	while (vrb_peek(&vrb_engine_current->held_first) == VRB_NS_NEVER)
+		usleep(100);
+	usleep(5000);
+}
+
+static void signals(bool is_moderated)
+{
+	struct vrb_hqp *q[2];
+	struct waiter w = {0};
+	struct child c;
+	pthread_t t;
+	double used;
+
+	SKIP_SIGNALS();
+	on_signal(SIGUSR1, 0);
+	on_signal(SIGUSR2, SA_RESTART);
+	on_signal(SIGHUP, 0);
+	child_start(&c, wakes, NULL);
+	node_open(&w.n, true);
+	for (int i = 0; i < 2; i++) {
+		q[i] = node_qp(&w.n, VRB_QPT_RC);
+		MUST(!node_connect(q[i], get_u32(c.sock)));
+		put_u32(c.sock, vrb_hqp_qpn(q[i]));
+	}
+	MUST(!pthread_create(&t, NULL, waits_on, &w));
+	usleep(5000);
+	if (is_moderated)
+		hold_one(&w.n, q[0], c.sock);
+	for (int i = 0; i < 20; i++)
+		send_signals(&w, t);
+	MUST(!pthread_kill(t, SIGHUP));
+	usleep(5000);
+	used = cpu_of(t);
+	usleep(300000);
+	MUST(cpu_of(t) - used < 0.1);
+	if (is_moderated)
+		MUST(!vrb_hcq_moderate(w.n.cq, 0, 0));
+	else
+		complete(w.n.cq);
+	pthread_join(t, NULL);
+	MUST(w.last == 0 && n_handled == 40);
+	MUST(!q[0]->wire.addr || vrb_engine_current->n_watches > 0);
+	put_u32(c.sock, 2);
+	child_join(&c);
+	for (int i = 0; i < 2; i++)
+		MUST(!vrb_hqp_destroy(q[i]));
+	node_close(&w.n);
+}
+
+static void test_signals(void)
+{
+	signals(false);
+}
+
+static void test_signals_moderated(void)
+{
+	signals(true);
+}
+
 /* ---- events for those who poll(), although another thread waits in a call */
 
 struct two_cqs {
@@ -187,15 +327,6 @@ static void *takes_one(void *arg)
 	return arg;
 }
 
-static void complete(struct vrb_hcq *cq)
-{
-	struct vrb_engine *e = cq->ctx->e;
-
-	vrb_engine_lock(e);
-	vrb_event_completion(cq);
-	vrb_engine_unlock(e);
-}
-
 static void test_tokens(void)
 {
 	struct two_cqs t;
@@ -204,7 +335,9 @@ static void test_tokens(void)
 	void *user;
 
 	node_open(&t.n, true);
-	MUST(!vrb_hcq_create(t.n.ctx, 16, t.n.chan, &t, &t.other));
+	MUST(!vrb_hcq_create(t.n.ctx,
+			     &(struct vrb_hcq_init){.cqe = 16, .chan = t.n.chan, .user = &t},
+			     &t.other));
 	p.fd = vrb_hchan_fd(t.n.chan);
 	for (int i = 0; i < 200; i++) {
 		MUST(!pthread_create(&thread, NULL, takes_one, &t));
@@ -238,7 +371,9 @@ static void test_purge(void)
 	p.fd = vrb_hchan_fd(n.chan);
 	fcntl(p.fd, F_SETFL, O_NONBLOCK);
 	for (int i = 0; i < 50; i++) {
-		MUST(!vrb_hcq_create(n.ctx, 16, n.chan, &other, &other));
+		MUST(!vrb_hcq_create(
+			n.ctx, &(struct vrb_hcq_init){.cqe = 16, .chan = n.chan, .user = &other},
+			&other));
 		for (int k = 0; k < 5; k++) {
 			complete(other);
 			if (k < i % 3)
@@ -288,6 +423,8 @@ int main(int argc, char **argv)
 	static const struct kit_test tests[] = {
 		{"two_sleepers", test_two_sleepers},
 		{"cancel", test_cancel},
+		{"signals", test_signals},
+		{"signals_moderated", test_signals_moderated},
 		{"tokens", test_tokens},
 		{"purge", test_purge},
 		{"async", test_async},

@@ -523,7 +523,7 @@ static void want_fail_without_handle(struct scene *s, struct vrb_hqp *ud)
 	memcpy(av->dgid.raw + 10, "\xff\xff\x7f\0\0\1", 6);
 	MUST(!vrb_hah_create(s->v.n.pd, av));
 	vrb_engine_lock(ud->e); /* as if it had just begun to wait */
-	s->q->peer->stuck_at = 0;
+	s->q->peer->full_since = 0;
 	vrb_engine_unlock(ud->e);
 	for (int i = 0; i < 3; i++)
 		node_send_ud(&s->v.n, ud, av, s->slot << VRB_QPN_INDEX_BITS | 5);

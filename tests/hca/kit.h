@@ -17,6 +17,7 @@
 #include "base/meet.h"
 #include "hca/data.h"
 #include "link/shm.h"
+#include "support/cases.h"
 
 #define MUST(cond)                                                                                 \
 	do {                                                                                       \
@@ -30,8 +31,11 @@ void kit_die(const char *file, int line, const char *what) __attribute__((noretu
 /* ThreadSanitizer cannot follow a child that makes threads after its parent had some. */
 #ifdef __SANITIZE_THREAD__
 #define SKIP_FORK_OF_THREADS() _exit(77)
+/* It puts a handler off until the thread makes a call that it knows to block: futexes are not. */
+#define SKIP_SIGNALS() _exit(77)
 #else
 #define SKIP_FORK_OF_THREADS() ((void)0)
+#define SKIP_SIGNALS()	       ((void)0)
 #endif
 
 struct node {
@@ -76,17 +80,15 @@ struct child {
 void child_start(struct child *c, int (*fn)(int sock, void *arg), void *arg);
 void child_join(struct child *c); /* must have ended well */
 void child_kill(struct child *c);
+void child_stop(struct child *c); /* none of its threads runs any more */
 void put(int sock, const void *p, size_t n);
 void get(int sock, void *p, size_t n);
 void put_u32(int sock, uint32_t v);
 uint32_t get_u32(int sock);
 
-/* Runs each test in a process of its own under a watchdog; all, or the one named in argv. */
-struct kit_test {
-	const char *name;
-	void (*run)(void);
-};
-int kit_main(int argc, char **argv, const struct kit_test *tests, size_t n);
+/* A network namespace with nothing but lo, which is then the only device; ends with 77 when this
+ * user can have none. */
+void kit_own_network(void);
 
 /* ---- the rogue */
 struct rogue {

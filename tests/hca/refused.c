@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -24,17 +23,6 @@ static uint64_t counted(enum vrb_verdict v)
 	return vrb_engine_current->stats->verdict[v];
 }
 
-static void lo_up(void)
-{
-	struct ifreq r = {.ifr_name = "lo"};
-	int s = socket(AF_INET, SOCK_DGRAM, 0);
-
-	MUST(s >= 0 && !ioctl(s, SIOCGIFFLAGS, &r));
-	r.ifr_flags |= IFF_UP;
-	MUST(!ioctl(s, SIOCSIFFLAGS, &r));
-	close(s);
-}
-
 static void set_mtu(int mtu)
 {
 	struct ifreq r = {.ifr_name = "lo"};
@@ -43,15 +31,6 @@ static void set_mtu(int mtu)
 	r.ifr_mtu = mtu;
 	MUST(s >= 0 && !ioctl(s, SIOCSIFMTU, &r));
 	close(s);
-}
-
-static void own_network(void)
-{
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
-		fprintf(stderr, "skipped: no network namespace for this user (errno %d)\n", errno);
-		_exit(77);
-	}
-	lo_up();
 }
 
 static int bind_name(uint32_t slot)
@@ -71,7 +50,7 @@ static void no_slot(void)
 {
 	struct vrb_hctx *ctx;
 
-	own_network();
+	kit_own_network();
 	for (uint32_t slot = 1; slot <= VRB_SLOTS; slot++)
 		MUST(!bind_name(slot));
 	MUST(node_try_open(&ctx) == -EUSERS); /* verdict link_no_slot */
@@ -117,24 +96,32 @@ static void stranger(void)
 	node_close(&n);
 }
 
-/* Another program holds the port of the only address. */
+/* Another program holds the port of the only address. A datagram queue pair may never need it; it
+ * is said when an address handle or a connection does. */
 static void port_taken(void)
 {
 	struct sockaddr_in sa = {.sin_family = AF_INET,
 				 .sin_port = htons(4791),
 				 .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	struct vrb_av av = {0};
 	struct vrb_hqp *q;
 	struct node n;
 	int s;
 
-	own_network();
+	kit_own_network();
 	s = socket(AF_INET, SOCK_DGRAM, 0);
 	MUST(s >= 0 && !bind(s, (struct sockaddr *)&sa, sizeof(sa)));
 	MUST(!setenv("VERBENA_LINK", "udp", 1));
 	node_open(&n, false);
+	q = node_qp(&n, VRB_QPT_UD);
+	MUST(counted(VRB_V_LINK_PORT_TAKEN) == 0);
+	memcpy(av.dgid.raw + 10, "\xff\xff\x7f\0\0\1", 6);
+	MUST(vrb_hah_create(n.pd, &av) == -EADDRINUSE);
+	MUST(counted(VRB_V_LINK_PORT_TAKEN) == 1);
+	MUST(!vrb_hqp_destroy(q));
 	q = node_qp(&n, VRB_QPT_RC);
 	MUST(node_connect(q, 0x123456));
-	MUST(counted(VRB_V_LINK_PORT_TAKEN) >= 1);
+	MUST(counted(VRB_V_LINK_PORT_TAKEN) == 2);
 	MUST(!vrb_hqp_destroy(q));
 	node_close(&n);
 }
@@ -145,7 +132,7 @@ static void wire_mtu(void)
 	struct vrb_hqp *q;
 	struct node n;
 
-	own_network();
+	kit_own_network();
 	set_mtu(SMALL_MTU);
 	MUST(!setenv("VERBENA_LINK", "udp", 1));
 	node_open(&n, false);
@@ -156,13 +143,14 @@ static void wire_mtu(void)
 	node_close(&n);
 }
 
-/* The interface shrinks under a connected queue pair: what cannot be sent is counted. */
+/* The interface shrinks under a connected queue pair: what cannot be sent is counted, and the queue
+ * pair ends as if it were lost. */
 static void wire_send(void)
 {
 	struct vrb_hqp *q;
 	struct node n;
 
-	own_network();
+	kit_own_network();
 	MUST(!setenv("VERBENA_LINK", "udp", 1));
 	node_open(&n, false);
 	q = node_qp(&n, VRB_QPT_RC);
@@ -172,6 +160,7 @@ static void wire_send(void)
 	for (int i = 0; i < 2000 && !counted(VRB_V_LINK_SEND); i++)
 		usleep(1000);
 	MUST(counted(VRB_V_LINK_SEND) >= 1);
+	MUST(node_wc(&n, 1) == VRB_WC_RETRY_EXC_ERR && counted(VRB_V_RETRY_EXC) == 1);
 	MUST(!vrb_hqp_destroy(q));
 	node_close(&n);
 }

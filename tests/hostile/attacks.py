@@ -70,6 +70,20 @@ def wrong_pad(pair):
     return plain(bodies)
 
 
+def oversize(pair):
+    bodies = [good_send(pair, payload=bytes(n)) for n in (4136, 8000, 8900)]
+    return plain([*bodies, transport(0xff, pair.remote, pair.psn, bytes(8800))])
+
+
+def with_options(pair):
+    """Their ICRC covers what a socket does not show."""
+    if pair.forger.version == 4:
+        options = (b"\x01" * 4, b"\x94\x04\x00\x00", b"\x07\x27\x04" + bytes(37))
+    else:
+        options = (b"\x11\x00\x01\x04" + bytes(4), b"\x11\x00\x05\x02" + bytes(4))
+    return [(good_send(pair), {"way": pair.forger.way.but(options=o)}) for o in options]
+
+
 def short_udp_length(pair):
     body = good_send(pair)
     return [(body, {"udp_len": n}) for n in (len(body), len(body) - 4, 16)]
@@ -101,7 +115,9 @@ def wrong_versions(pair):
 
 
 def wrong_partitions(pair):
-    return plain(good_send(pair, pkey=n) for n in (0x0000, 0x8001, 0x1234, 0x7ffe))
+    opcode = op("SEND_ONLY", {"rc": RC, "uc": UC, "ud": UD}[pair.kind])
+    return plain(transport(opcode, pair.remote, pair.psn, JUNK, ackreq=1, qkey=0x11223344, pkey=n)
+                 for n in (0x0000, 0x8001, 0x1234, 0x7ffe))
 
 
 def other_transports(pair):
@@ -254,6 +270,8 @@ def harmless():
     yield Attack("datagrams of 0 to 15 bytes", shorter_than_a_packet, ("drop_short",))
     yield Attack("headers cut", cut_headers, ("drop_short",))
     yield Attack("wrong padding", wrong_pad, ("drop_padcnt",))
+    yield Attack("datagrams larger than a packet", oversize, ("drop_long",))
+    yield Attack("IP options and extension headers", with_options, ("drop_icrc",))
     yield Attack("UDP length too short", short_udp_length, nothing)
     yield Attack("UDP length too long", long_udp_length, (), n=0)
     yield Attack("every bit flipped", flipped_bits, ("drop_icrc",))
@@ -314,11 +332,13 @@ def unreliable():
                  kind="uc")
     yield Attack("UC WRITE of another length than it says",
                  uc("WRITE_ONLY", va=0, dma_len=60), ("nak_dma_length",), kind="uc")
+    yield Attack("UC, wrong partitions", wrong_partitions, ("drop_pkey",), kind="uc")
     yield Attack("UC, opcodes of other transports", every_other(UC), others, kind="uc")
     yield Attack("UD by a wrong Q_Key", ud(qkey=0x55), ("drop_qkey",), kind="ud")
     yield Attack("UD without a receive", ud(), ("drop_no_recv",), kind="ud")
     yield Attack("UD longer than its receive", ud(payload=bytes(200)), ("drop_ud_short",),
                  kind="ud", recv=100)
+    yield Attack("UD, wrong partitions", wrong_partitions, ("drop_pkey",), kind="ud")
     yield Attack("UD, opcodes of other transports", every_other(UD), others, kind="ud")
 
 

@@ -2,6 +2,7 @@
 """RoCEv2 packets as bytes, from the specification alone: whole Ethernet frames over IPv4 and IPv6,
 right in every field unless something else is asked for. Shares nothing with the code under test.
 """
+import copy
 import ipaddress
 import struct
 import zlib
@@ -67,20 +68,31 @@ def ones_sum(data):
 
 
 class Way:
-    """From one address and port to another; makes frames of what is to be sent."""
+    """From one address and port to another; makes frames of what is to be sent. Fields of the IP
+    header may be set afterwards; options are those of IPv4, or one whole IPv6 extension header."""
+    tclass, ttl, flow, options = 0, 64, 0, b""
 
     def __init__(self, src_mac, dst_mac, src, dst, sport=0xc123):
         self.ether = dst_mac + src_mac
         self.src, self.dst = ipaddress.ip_address(src), ipaddress.ip_address(dst)
         self.sport = sport
 
-    def ip(self, length, ip_id):
+    def but(self, **fields):
+        """The same way with other fields."""
+        way = copy.copy(self)
+        way.__dict__.update(fields)
+        return way
+
+    def ip(self, length, ip_id, proto=17):
         """The IP header for length bytes behind it."""
+        length += len(self.options)
         if self.src.version == 6:
-            return struct.pack(">IHBB", 6 << 28, length, 17, 64) + self.src.packed + \
-                self.dst.packed
-        head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + length, ip_id, 0x4000, 64, 17, 0) + \
-            self.src.packed + self.dst.packed
+            return struct.pack(">IHBB", 6 << 28 | self.tclass << 20 | self.flow, length,
+                               0 if self.options else proto, self.ttl) + \
+                self.src.packed + self.dst.packed + self.options
+        head = struct.pack(">BBHHHBBH", 0x45 + len(self.options) // 4, self.tclass, 20 + length,
+                           ip_id, 0x4000, self.ttl, proto, 0) + \
+            self.src.packed + self.dst.packed + self.options
         return head[:10] + struct.pack(">H", ones_sum(head) ^ 0xffff) + head[12:]
 
     def udp(self, length):
@@ -107,6 +119,16 @@ class Way:
         kind = b"\x08\x00" if self.src.version == 4 else b"\x86\xdd"
         udp = self.udp(len(datagram) if udp_len is None else udp_len)
         return self.ether + kind + self.ip(8 + len(datagram), ip_id) + udp + datagram
+
+    def icmp(self, kind, code, rest, quoted):
+        """An ICMP error about an IP packet of the victim; rest: the four bytes behind the sum."""
+        body = struct.pack(">BBH", kind, code, 0) + rest + quoted
+        proto, pseudo, ether = 1, b"", b"\x08\x00"
+        if self.src.version == 6:
+            proto, ether = 58, b"\x86\xdd"
+            pseudo = self.src.packed + self.dst.packed + struct.pack(">II", len(body), proto)
+        body = body[:2] + struct.pack(">H", ones_sum(pseudo + body) ^ 0xffff) + body[4:]
+        return self.ether + ether + self.ip(len(body), 0, proto) + body
 
     def pseudo_sum(self, length):
         """What a sender that leaves the checksum to the device puts into the UDP header."""

@@ -51,20 +51,28 @@ def make_network():
     done""")
 
 
+def forget_paths():
+    """What ICMP errors have taught the kernel."""
+    sh("ip route flush cache; ip -6 route flush cache")
+
+
 # ---- counters
 
 def verdict_numbers(build):
-    """Counter name -> its number in the counters page, from the table that was built."""
+    """Counter name -> its number in the counters page, from the table that was built; without
+    those that only note what a queue pair did."""
     with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as f:
         source = re.search(r"^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$", f.read(), re.M).group(1)
     with open(os.path.join(source, "src", "base", "verdict_table.h"), encoding="utf-8") as f:
         text = f.read()
     order = re.findall(r"^\t(VRB_VERDICTS_\w+)\(X\)", text, re.M)
-    numbers = {}
+    numbers, n = {}, 0
     for section in order:
         body = re.search(rf"#define {section}\(X\) \\\n(.*?)\n(?:\n|/\*|#)", text, re.S).group(1)
-        for counter in re.findall(r'^\tX\(\w+, "(\w+)"', body, re.M):
-            numbers[counter] = len(numbers) + 1
+        for counter, kind in re.findall(r'^\tX\(\w+, "(\w+)", (\w+)', body, re.M):
+            n += 1
+            if kind != "NOTE":
+                numbers[counter] = n
     return numbers
 
 
@@ -145,6 +153,10 @@ class Forger:
             s.bind(("v1", 0))
             s.send(head + bytes(frame))
 
+    def icmp(self, heard, kind, code, rest=bytes(4)):
+        """An ICMP error about a packet of the victim, as a router or the peer would send it."""
+        self.sock.send(self.way.icmp(kind, code, rest, heard["frame"][14:14 + 120]))
+
     def heard(self, seconds=0.0, n=None):
         """RoCEv2 packets from the victim: all that are there, waiting up to `seconds` for n."""
         packets, deadline = [], time.monotonic() + seconds
@@ -157,6 +169,7 @@ class Forger:
                 continue
             packet = parse(frame)
             if packet and packet["src"] == VICTIM[self.version]:
+                packet["frame"] = frame
                 packets.append(packet)
         return packets
 

@@ -108,7 +108,9 @@ class Guest:
         begin = time.monotonic()
         tap = f"tap{self.number}"
         ip("tuntap", "add", tap, "mode", "tap")
-        ip("link", "set", tap, "mtu", str(MTU_MAX), "master", "br0", "up")
+        # Nothing is lost but what a case wants lost: the queue holds the longest burst, a message
+        # of an unreliable queue pair.
+        ip("link", "set", tap, "mtu", str(MTU_MAX), "txqueuelen", "8192", "master", "br0", "up")
         for accel, seconds in (("kvm", 12), ("tcg,thread=multi", 180)):
             if accel == "kvm" and not self.may_try_kvm():
                 continue
@@ -175,19 +177,22 @@ class Guest:
                 "-serial", f"file:{os.path.join(self.folder, f'console{n}')}"]
 
     def initrd(self):
-        """The cached one, with our own programs behind it as a second archive."""
+        """The cached one, with our own programs and folders behind it as more archives."""
         base = os.path.join(self.cache, "initramfs.gz")
         if not self.extra:
             return base
         whole = os.path.join(self.folder, f"initrd{self.number}")
-        names = "\n".join(os.path.basename(p) for p in self.extra) + "\n"
         with open(whole, "wb") as out, open(base, "rb") as f:
             shutil.copyfileobj(f, out)
-            out.write(bytes(-out.tell() % 4))
-            out.flush()
-            subprocess.run(["cpio", "-o", "-H", "newc", "--quiet", "-R", "0:0"], check=True,
-                           input=names.encode(), stdout=out,
-                           cwd=os.path.dirname(self.extra[0]))
+            for path in self.extra:
+                where, name = os.path.split(path)
+                names = subprocess.run(["find", name, "-print0"], cwd=where, check=True,
+                                       capture_output=True).stdout
+                out.write(bytes(-out.tell() % 4))
+                out.flush()
+                subprocess.run(["cpio", "-0", "-o", "-H", "newc", "--quiet", "-R", "0:0"],
+                               check=True, input=names, stdout=out, cwd=where)
+                out.seek(0, os.SEEK_END)
         return whole
 
     def console(self):
@@ -223,7 +228,10 @@ class Guest:
         wait = max(0, deadline - time.monotonic())
         if not select.select([self.sock], [], [], wait)[0]:
             return False
-        piece = self.sock.recv(1 << 16)
+        try:
+            piece = self.sock.recv(1 << 16)
+        except ConnectionResetError:
+            piece = b""
         if not piece:
             raise LabError(f"guest {self.number} is gone; {self.console()}")
         *lines, self.text = (self.text + piece).split(b"\n")
@@ -232,6 +240,13 @@ class Guest:
             self.answers[int(number)] = (
                 int(status), base64.b64decode(out[0] if out else b"").decode(errors="replace"))
         return True
+
+    def load_rxe(self, wanted):
+        """The kernel's soft-RoCE; loaded, it holds the port 4791 of every address."""
+        if wanted:
+            self.sh("modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0")
+        else:
+            self.sh("rdma link delete rxe0 && rmmod rdma_rxe")
 
     # -- what every end can do
     def start(self, argv, env=None):
@@ -295,6 +310,25 @@ class Guest:
                        "packets out: \\1, lost: \\2/p'").replace("\n", "; ").strip("; ")
 
 
+def guest_tree(build, folder, programs):
+    """Programs, `verbena` and libverbena as what a guest's root gets (Guest's extra)."""
+    root = os.path.join(folder, "guest", "verbena")
+    shutil.copytree(os.path.join(build, "lib"), os.path.join(root, "lib"), symlinks=True)
+    os.mkdir(os.path.join(root, "bin"))
+    tool = os.path.join(build, "bin", "verbena")
+    for program in [tool, *programs]:
+        shutil.copy(program, os.path.join(root, "bin"))
+    needs = subprocess.run(["ldd", tool], check=False, capture_output=True, text=True).stdout
+    for path in re.findall(r"/\S*/lib(?:jansson|deflate|hwloc|udev)\S+", needs):
+        shutil.copy(path, os.path.join(root, "lib"))
+    return [root]
+
+
+# Of guest_tree, once the guest is up; the rest stays together.
+UNPACK_TREE = ("mv /verbena/bin/ops /verbena/bin/example_* /usr/bin && mv /verbena/lib/*.so* /usr/lib && "
+               "ln -s /verbena/bin/verbena /usr/bin/verbena")
+
+
 # ---- an end here
 
 class HostJob:
@@ -323,6 +357,18 @@ class HostJob:
         self.process.wait()
 
 
+def gids_of(devinfo):
+    """Every (device, index, GID as 16 bytes) in what `verbena devinfo --json` says."""
+    try:
+        devices = json.loads(devinfo)
+    except ValueError as err:
+        raise LabError(f"verbena devinfo: {devinfo}") from err
+    for device in devices:
+        for entry in device["gids"]:
+            yield (device["device"], entry["index"],
+                   socket.inet_pton(socket.AF_INET6, re.sub(r"%.*", "", entry["gid"])))
+
+
 class Host:
     """Programs of this machine under `verbena run`, as an unprivileged user."""
     kernel = False
@@ -339,6 +385,9 @@ class Host:
             shutil.copytree(os.path.join(build, sub), os.path.join(self.root, sub), symlinks=True)
         for program in programs:
             shutil.copy(program, os.path.join(self.root, "bin"))
+        library = os.path.join(build, "lib", "libverbena.so.0")
+        if os.path.exists(library):  # where `verbena run` has programs look
+            shutil.copy(library, os.path.join(self.root, "lib", "verbena"))
         subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
         self.tool = os.path.join(self.root, "bin", "verbena")
         self.env = {"PATH": "/usr/bin:/bin:/usr/sbin:" + os.path.join(self.root, "bin"),
@@ -355,20 +404,10 @@ class Host:
             os.chown(path, NOBODY, NOBODY)
         return path
 
-    def devinfo(self):
+    def gids(self):
         done = subprocess.run([self.tool, "devinfo", "--json"], env=self.env, cwd="/", check=False,
                               capture_output=True, text=True, timeout=20, **self.user)
-        try:
-            return json.loads(done.stdout)
-        except ValueError as err:
-            raise LabError(f"verbena devinfo: {done.stdout}{done.stderr}") from err
-
-    def gids(self):
-        """Every (device, index, GID as 16 bytes) that the devices list."""
-        for device in self.devinfo():
-            for entry in device["gids"]:
-                yield (device["device"], entry["index"],
-                       socket.inet_pton(socket.AF_INET6, re.sub(r"%.*", "", entry["gid"])))
+        return gids_of(done.stdout or done.stderr)
 
     def find_device(self):
         want = socket.inet_pton(socket.AF_INET6, "::ffff:" + self.address)
@@ -381,7 +420,7 @@ class Host:
         out = tempfile.TemporaryFile()
         process = subprocess.Popen(
             [self.tool, "run", "--", *argv], stdin=subprocess.DEVNULL, stdout=out,
-            stderr=subprocess.STDOUT, start_new_session=True, cwd="/",
+            stderr=subprocess.STDOUT, process_group=0, cwd=self.env["XDG_RUNTIME_DIR"],
             env={**self.env, **(env or {})}, **self.user)
         return HostJob(process, out)
 
@@ -411,6 +450,19 @@ class Host:
 
 
 # ---- what passes by
+
+def set_loss_between_guests(per_mille):
+    """Each RoCEv2 packet on the bridge, whoever sends it and however it was made."""
+    rules = "table bridge loss\ndelete table bridge loss\n"
+    if per_mille:
+        rules += ("table bridge loss {\nchain forward {\n"
+                  "type filter hook forward priority 0\n"
+                  f"udp dport 4791 numgen random mod 1000 < {per_mille} counter drop\n}}\n}}\n")
+    done = subprocess.run(["nft", "-f", "-"], input=rules, check=False, capture_output=True,
+                          text=True)
+    if done.returncode:
+        raise LabError(f"nft: {done.stderr.strip()}")
+
 
 class Capture:
     """Every RoCEv2 packet on br0, into a pcap file."""

@@ -126,12 +126,19 @@ static void post(struct drive *d, struct ibv_send_wr *wr, uint64_t off, uint32_t
 	WANT(d, !errno, "post_send: %s", strerror(errno));
 }
 
-static void want_done(struct drive *d, enum ibv_wc_status status)
+static enum ibv_wc_status done(struct drive *d)
 {
 	struct ibv_wc wc;
 
 	WANT(d, ops_wc(d->o->send_cq, &wc, WAIT_MS), "no completion");
-	WANT(d, wc.status == status, "completion %s, not %s", ibv_wc_status_str(wc.status),
+	return wc.status;
+}
+
+static void want_done(struct drive *d, enum ibv_wc_status status)
+{
+	enum ibv_wc_status got = done(d);
+
+	WANT(d, got == status, "completion %s, not %s", ibv_wc_status_str(got),
 	     ibv_wc_status_str(status));
 }
 
@@ -431,6 +438,23 @@ static void refusals(struct drive *d)
 	}
 }
 
+/* The answer is NAK invalid request (IBA table 56); Linux 6.1 says remote operational error. */
+static void receive_too_short(struct drive *d)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	enum ibv_wc_status got;
+
+	open_qp(d, IBV_QPT_RC);
+	d->step = "SEND into a short receive";
+	d->size = 16;
+	give_recv(d, 1, 8);
+	post(d, &wr, 0, d->size);
+	got = done(d);
+	WANT(d, got == IBV_WC_REM_INV_REQ_ERR || got == IBV_WC_REM_OP_ERR, "completion %s",
+	     ibv_wc_status_str(got));
+	close_qp(d);
+}
+
 static void drive_type(struct drive *d, enum ibv_qp_type type)
 {
 	open_qp(d, type);
@@ -445,8 +469,10 @@ static void drive_type(struct drive *d, enum ibv_qp_type type)
 		windows(d);
 	}
 	close_qp(d);
-	if (type == IBV_QPT_RC && !d->lossy)
+	if (type == IBV_QPT_RC && !d->lossy) {
 		refusals(d);
+		receive_too_short(d);
+	}
 }
 
 static int dial(const char *host, int port)

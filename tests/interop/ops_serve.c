@@ -13,6 +13,7 @@
  *   get OFFSET | put OFFSET V    64 bits              value V
  *   mw N OFFSET LENGTH           a bound window       mw RKEY
  *   send N LENGTH                post a SEND          ok
+ *   read N LENGTH                post a READ          ok
  *   sent MS                      next completion      sent STATUS, or "none"
  *   state N                                           state QP-STATE RECEIVES-TAKEN
  *   end N                        destroy              ok
@@ -169,11 +170,12 @@ static void order_mw(struct ops *o, const char *args, FILE *out)
 		fprintf(out, "mw %u\n", wr.bind_mw.rkey);
 }
 
-static void order_send(struct ops *o, const char *args, FILE *out)
+/* A READ asks for an address and a key of nobody. */
+static void order_send(struct ops *o, enum ibv_wr_opcode op, const char *args, FILE *out)
 {
 	struct ops_qp *q = find_qp(o, args);
 	struct ibv_sge sge = {(uintptr_t)o->buf, 0, o->mr->lkey};
-	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_send_wr wr = {.opcode = op, .send_flags = IBV_SEND_SIGNALED}, *bad;
 	unsigned int n;
 	int err;
 
@@ -183,9 +185,14 @@ static void order_send(struct ops *o, const char *args, FILE *out)
 	}
 	wr.sg_list = &sge;
 	wr.num_sge = 1;
-	wr.wr.ud.ah = q->ah;
-	wr.wr.ud.remote_qpn = q->remote_qpn;
-	wr.wr.ud.remote_qkey = OPS_QKEY;
+	if (op == IBV_WR_RDMA_READ) {
+		wr.wr.rdma.remote_addr = 4096;
+		wr.wr.rdma.rkey = 7;
+	} else {
+		wr.wr.ud.ah = q->ah;
+		wr.wr.ud.remote_qpn = q->remote_qpn;
+		wr.wr.ud.remote_qkey = OPS_QKEY;
+	}
 	err = ibv_post_send(q->qp, &wr, &bad);
 	fprintf(out, err ? "error post_send %s\n" : "ok\n", strerror(err));
 }
@@ -228,7 +235,9 @@ static void obey(struct ops *o, char *line, FILE *out)
 	else if (!strcmp(order, "pid"))
 		fprintf(out, "pid %d\n", (int)getpid());
 	else if (!strcmp(order, "send"))
-		order_send(o, args, out);
+		order_send(o, IBV_WR_SEND, args, out);
+	else if (!strcmp(order, "read"))
+		order_send(o, IBV_WR_RDMA_READ, args, out);
 	else if (!strcmp(order, "sent"))
 		order_sent(o, args, out);
 	else if (!strcmp(order, "mw"))

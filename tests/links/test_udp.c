@@ -17,13 +17,15 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/prng.h"
 #include "link/udp.h"
 
 #define PATIENCE 200000u /* looks at an empty socket */
+#define SLOTS	 6u
 
 static const struct vrb_gid v4 = {{[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
 static const struct vrb_gid v6 = {{[15] = 1}};
-static struct vrb_udp *end[3]; /* by slot */
+static struct vrb_udp *end[SLOTS]; /* by slot */
 static struct vrb_udp_batch batch;
 static uint8_t payload[VRB_MTU_MAX];
 
@@ -81,15 +83,23 @@ static void open_ends(const struct vrb_gid *gid, uint32_t n)
 	assert_false(busy);
 }
 
+static void close_end(uint32_t slot)
+{
+	vrb_udp_close(end[slot]);
+	end[slot] = NULL;
+}
+
 static void close_ends(uint32_t n)
 {
 	for (uint32_t slot = 1; slot <= n; slot++)
-		vrb_udp_close(end[slot]);
+		close_end(slot);
 }
+
+static uint8_t tclass = 0x68;
 
 static void push(struct vrb_udp *from, uint32_t slot, uint32_t psn, uint32_t len)
 {
-	const struct vrb_udp_flow f = {.dst = from->gid, .lane = 3, .tclass = 0x68};
+	const struct vrb_udp_flow f = {.dst = from->gid, .lane = 3, .tclass = tclass};
 	const struct vrb_pkt pkt = {.op = vrb_opcode(VRB_TP_UC, VRB_OP_SEND_ONLY),
 				    .pkey = 0xffff,
 				    .dqpn = slot << VRB_QPN_INDEX_BITS | 77,
@@ -113,7 +123,7 @@ static void want(struct vrb_udp *u, uint32_t psn, uint32_t len)
 	assert_int_equal(pkt.len, len);
 	for (uint32_t i = 0; i < len; i++)
 		assert_int_equal(pkt.payload[i], (uint8_t)(psn * 7 + 1));
-	assert_int_equal(p.net.tclass, 0x68);
+	assert_int_equal(p.net.tclass, tclass);
 	assert_memory_equal(&p.net.src, &u->gid, sizeof(u->gid));
 	assert_true(p.net.sport >= VRB_UDP_PORT_MIN);
 }
@@ -143,6 +153,11 @@ static void test_in_order(void **state)
 	(void)state;
 	in_order(&v4);
 	in_order(&v6);
+	/* without control messages */
+	tclass = 0;
+	in_order(&v4);
+	in_order(&v6);
+	tclass = 0x68;
 }
 
 static void test_steering(void **state)
@@ -160,7 +175,7 @@ static void test_steering(void **state)
 		assert_int_equal(vrb_udp_next(end[2 - i % 2], &p, &why), 0);
 	}
 	/* the first socket of the group goes: the other takes its index */
-	vrb_udp_close(end[1]);
+	close_end(1);
 	vrb_udp_steer_stranger(end[2], now() + VRB_NS_PER_S);
 	for (uint32_t i = 0; i < 1000000 && vrb_udp_steer_step(end[2], now()); i++) {
 		(void)vrb_udp_fill(end[2]);
@@ -169,7 +184,95 @@ static void test_steering(void **state)
 	push(end[2], 2, 5, 64);
 	vrb_udp_flush(&batch);
 	want(end[2], 5, 64);
-	vrb_udp_close(end[2]);
+	close_end(2);
+}
+
+/* Until nobody has anything to find out. */
+static void steer_all(vrb_ns at)
+{
+	struct vrb_udp_packet p;
+	struct vrb_report why;
+	bool busy = true;
+
+	for (uint32_t turn = 0; busy && turn < 1000000; turn++) {
+		busy = false;
+		for (uint32_t slot = 1; slot < SLOTS; slot++) {
+			if (!end[slot])
+				continue;
+			busy |= vrb_udp_steer_step(end[slot], at);
+			(void)vrb_udp_fill(end[slot]);
+			assert_int_equal(vrb_udp_next(end[slot], &p, &why), 0);
+		}
+	}
+	assert_false(busy);
+}
+
+/* What is there now. */
+static bool next_now(struct vrb_udp *u, struct vrb_udp_packet *p)
+{
+	struct vrb_report why;
+	int r = vrb_udp_next(u, p, &why);
+
+	if (r == 0 && vrb_udp_fill(u))
+		r = vrb_udp_next(u, p, &why);
+	assert_true(r >= 0);
+	return r == 1;
+}
+
+/* One packet for each slot that is open; the first one that has got another's is told so. */
+static bool all_find_home(uint32_t psn, vrb_ns at)
+{
+	struct vrb_udp_packet p;
+	bool exact = true;
+
+	for (uint32_t to = 1; to < SLOTS; to++) {
+		if (!end[to])
+			continue;
+		push(end[to], to, psn, 64);
+		vrb_udp_flush(&batch);
+	}
+	for (uint32_t slot = 1; slot < SLOTS; slot++) {
+		uint32_t n = 0;
+
+		while (end[slot] && next_now(end[slot], &p)) {
+			n += p.bytes[5] == slot;
+			if (p.bytes[5] == slot)
+				continue;
+			exact = false;
+			vrb_udp_steer_stranger(end[slot], at);
+		}
+		exact &= !end[slot] || n == 1;
+	}
+	return exact;
+}
+
+/* Members come and go in any order: exact at once when one has come, and after one stranger's
+ * packet when one has gone. */
+static void test_churn(void **state)
+{
+	struct vrb_prng rng = vrb_prng_seed(4791);
+	vrb_ns at = now();
+
+	(void)state;
+	for (uint32_t round = 0; round < 200; round++) {
+		uint32_t slot = 1 + (uint32_t)(vrb_prng_next(&rng) % (SLOTS - 1));
+
+		at += 10 * VRB_NS_PER_S;
+		if (end[slot]) {
+			close_end(slot);
+			if (!all_find_home(round, at)) {
+				steer_all(at);
+				assert_true(all_find_home(round, at));
+			}
+		} else {
+			assert_int_equal(vrb_udp_open(&v4, 1, slot, &end[slot]), 0);
+			steer_all(at);
+			assert_true(all_find_home(round, at));
+		}
+	}
+	for (uint32_t slot = 1; slot < SLOTS; slot++)
+		if (end[slot])
+			close_end(slot);
 }
 
 /* Bytes from a socket of nobody; the ICRC is that of a packet with this ID and flag. */
@@ -237,9 +340,8 @@ static void test_no_packets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_in_order),
-		cmocka_unit_test(test_steering),
-		cmocka_unit_test(test_hidden_id),
+		cmocka_unit_test(test_in_order),   cmocka_unit_test(test_steering),
+		cmocka_unit_test(test_churn),	   cmocka_unit_test(test_hidden_id),
 		cmocka_unit_test(test_no_packets),
 	};
 

@@ -66,7 +66,7 @@ static void draw_qp(struct app_plan *p, struct sn_qp_conf *c, struct vrb_prng *r
 	c->retry_cnt = p->harsh ? (uint8_t)vrb_prng_below(rng, 8) : 7;
 	c->rnr_retry = p->harsh ? (uint8_t)vrb_prng_below(rng, 8) : 7;
 	c->min_rnr_timer = (uint8_t)PICK(1, 2, 4, 8, 12, 14);
-	c->rd_atomic = (uint8_t)PICK(1, 2, 3, 4, 8, 16);
+	c->rd_atomic = (uint8_t)PICK(1, 2, 128, 4, 8, 16);
 	c->srq[0] = p->srq[0];
 	c->srq[1] = p->srq[1];
 }
@@ -108,6 +108,8 @@ void app_plan_draw(struct app_plan *p, uint64_t seed)
 		p->arm[k] = (uint8_t)PICK(VRB_CQ_UNARMED, VRB_CQ_UNARMED, VRB_CQ_ARMED_SOLICITED,
 					  VRB_CQ_ARMED_ANY);
 	}
+	for (uint32_t i = 0; i < p->n_qp; i++)
+		p->qp[i].adapts = CHANCE(50);
 }
 
 static const char *type_name(enum vrb_qp_type t)
@@ -140,10 +142,10 @@ void app_plan_print(const struct app_plan *p)
 	for (uint32_t i = 0; i < p->n_qp; i++) {
 		const struct sn_qp_conf *c = &p->qp[i];
 
-		printf("QP %u: %s, MTU %u, window %u, PSN 0x%x and 0x%x, SQ %u, RQ %u, timeout %u, "
-		       "retry %u, rnr_retry %u, RNR timer %u, rd_atomic %u\n",
-		       i + 1, type_name(c->type), 128u << c->mtu_code, c->window_max, c->psn[0],
-		       c->psn[1], c->sq_cap, c->rq_cap, c->timeout, c->retry_cnt, c->rnr_retry,
-		       c->min_rnr_timer, c->rd_atomic);
+		printf("QP %u: %s, MTU %u, window %u%s, PSN 0x%x and 0x%x, SQ %u, RQ %u, "
+		       "timeout %u, retry %u, rnr_retry %u, RNR timer %u, rd_atomic %u\n",
+		       i + 1, type_name(c->type), 128u << c->mtu_code, c->window_max,
+		       c->adapts ? " at most" : "", c->psn[0], c->psn[1], c->sq_cap, c->rq_cap,
+		       c->timeout, c->retry_cnt, c->rnr_retry, c->min_rnr_timer, c->rd_atomic);
 	}
 }

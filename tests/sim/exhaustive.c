@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * All 2^12 ways to lose some of the first 12 frames, both directions counted together, for SEND,
- * WRITE, READ and CmpSwap: every run must end with everything done exactly once.
+ * WRITE, READ and CmpSwap, with a fixed window and with the one that measures and probes
+ * (core/window.h): every run must end with everything done exactly once.
  *
- * sim_exhaustive [OP MASK] repeats one run with its trace.
+ * sim_exhaustive [OP MASK [probes]] repeats one run with its trace.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,7 @@ static const struct {
 
 static struct app app;
 
-static void plan(unsigned which)
+static void plan(unsigned which, bool probes)
 {
 	struct app_plan *p = &app.plan;
 
@@ -45,17 +46,18 @@ static void plan(unsigned which)
 	p->qp[0] = (struct sn_qp_conf){.type = VRB_QPT_RC,
 				       .mtu_code = 1,
 				       .window_max = 64,
+				       .adapts = probes,
 				       .psn = {0xfffffa, 0x7ffffc},
 				       .sq_cap = 16,
 				       .rq_cap = 16,
-				       .timeout = 8,
+				       .timeout = probes ? 13 : 8, /* room for probes before it */
 				       .retry_cnt = 7,
 				       .rnr_retry = 7,
 				       .min_rnr_timer = 1,
 				       .rd_atomic = 16};
 }
 
-static bool run(unsigned which, uint32_t mask, bool trace)
+static bool run(unsigned which, bool probes, uint32_t mask, bool trace)
 {
 	const struct vrb_sim_conf conf = {VRB_FRAME_MAX, 256, 1000, 80};
 	const struct vrb_fault_conf quiet = {0};
@@ -68,15 +70,15 @@ static bool run(unsigned which, uint32_t mask, bool trace)
 		fprintf(stderr, "no memory\n");
 		exit(1);
 	}
-	plan(which);
+	plan(which, probes);
 	app.sn.trace = trace;
 	app_start(&app, link);
 	ok = app_run(&app);
 	if (ok && script.seen < N_FRAMES)
 		sn_fail(&app.sn, "only %u frames were on the wire", script.seen);
 	if (app.sn.failed)
-		printf("FAILED: %s; again: sim_exhaustive %s 0x%x\n", app.sn.why, cases[which].name,
-		       mask);
+		printf("FAILED: %s; again: sim_exhaustive %s 0x%x%s\n", app.sn.why,
+		       cases[which].name, mask, probes ? " probes" : "");
 	sn_stop(&app.sn);
 	return !app.sn.failed;
 }
@@ -88,13 +90,15 @@ int main(int argc, char **argv)
 	if (!sn_init(&app.sn))
 		return 1;
 	for (unsigned which = 0; which < sizeof(cases) / sizeof(cases[0]); which++) {
-		if (argc == 3) {
+		if (argc >= 3) {
 			if (!strcmp(argv[1], cases[which].name))
-				failures += !run(which, (uint32_t)strtoul(argv[2], NULL, 0), true);
+				failures += !run(which, argc > 3,
+						 (uint32_t)strtoul(argv[2], NULL, 0), true);
 			continue;
 		}
-		for (uint32_t mask = 0; mask < 1u << N_FRAMES && failures < 5; mask++)
-			failures += !run(which, mask, false);
+		for (uint32_t mask = 0; mask < 2u << N_FRAMES && failures < 5; mask++)
+			failures +=
+				!run(which, mask >> N_FRAMES, mask & ((1u << N_FRAMES) - 1), false);
 		printf("%s: all masks of the first %u frames, %u failures\n", cases[which].name,
 		       N_FRAMES, failures);
 	}

@@ -117,7 +117,7 @@ static void run_effects(struct sn_end *e)
 	for (uint32_t i = 0; i < fx->n_place; i++)
 		place(e, &fx->place[i]);
 	for (struct vrb_cq *cq = fx->notify; cq; cq = cq->notify_next) {
-		cq->notifying = false;
+		cq->due = 0;
 		e->n_notified++;
 		if (++n_notify > 2) {
 			sn_fail(e->sn, "the chain of notified CQs is a loop");
@@ -170,6 +170,12 @@ static bool receive_fast(struct sn_end *e, struct sn_qp *q, const struct vrb_pkt
 	return true;
 }
 
+static void adapt(struct sn_end *e, struct sn_qp *q)
+{
+	if (q->adapts)
+		q->n_lost += vrb_window_on_step(&q->window, &q->core, e->sn->now);
+}
+
 static void on_frame(struct sn_end *e, const struct vrb_link_rx *rx)
 {
 	uint8_t grh[VRB_GRH_LEN];
@@ -202,6 +208,7 @@ static void on_frame(struct sn_end *e, const struct vrb_link_rx *rx)
 	set_grh(&pkt, rx->bytes, &net, grh);
 	vrb_qp_on_packet(&q->core, &pkt, e->sn->now, &e->sn->fx);
 	run_effects(e);
+	adapt(e, q);
 }
 
 static bool receive(struct sn_end *e)
@@ -317,6 +324,9 @@ static bool send_one(struct sn_end *e, struct sn_qp *q, bool request)
 		trace(e, "->", &tx.pkt);
 		check_tx(e, q, &tx, request);
 		send_tx(e, &tx);
+		q->n_requests += request;
+		if (request && q->adapts && vrb_window_wants_time(&q->window, &tx.pkt))
+			vrb_window_on_sent(&q->window, &q->core, &tx.pkt, e->sn->now);
 	}
 	run_effects(e);
 	return got;
@@ -364,6 +374,7 @@ static bool deadline(struct sn_end *e, struct sn_qp *q)
 		return false;
 	vrb_qp_on_deadline(&q->core, e->sn->now, &e->sn->fx);
 	run_effects(e);
+	adapt(e, q);
 	if (vrb_qp_next_deadline(&q->core) <= e->sn->now)
 		sn_fail(e->sn, "a deadline that has passed stays");
 	return true;

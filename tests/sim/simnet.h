@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "core/qp_fast.h"
+#include "core/window.h"
 #include "link/link.h"
 #include "wire/net.h"
 #include "wire/roce.h"
@@ -49,9 +50,13 @@ struct sn;
 
 struct sn_qp {
 	struct vrb_qp core;
+	struct vrb_window window;
+	bool adapts;		     /* the window follows losses and round trips (core/window.h) */
+	uint64_t n_requests, n_lost; /* packets made; losses that the window saw */
 	vrb_ns ack_due;
 	uint8_t *sq_mem, *rq_mem;
 	struct vrb_rwqe *rwqe;
+	struct vrb_rd_res *rd;
 };
 
 struct sn_end {
@@ -85,6 +90,7 @@ struct sn_end {
 struct sn_qp_conf {
 	enum vrb_qp_type type;
 	uint32_t mtu_code, window_max;
+	bool adapts;	 /* window_max is the most that the window grows to */
 	uint32_t psn[2]; /* each end's first */
 	uint32_t sq_cap, rq_cap;
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer, rd_atomic;

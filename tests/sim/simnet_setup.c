@@ -40,7 +40,8 @@ static bool end_init(struct sn_end *e)
 		q->sq_mem = calloc(SN_SQ_MAX, SWQE_STRIDE);
 		q->rq_mem = calloc(SN_RQ_MAX, RWQE_STRIDE);
 		q->rwqe = calloc(1, RWQE_STRIDE);
-		ok &= q->sq_mem && q->rq_mem && q->rwqe;
+		q->rd = calloc(VRB_RD_ATOMIC_MAX, sizeof(*q->rd));
+		ok &= q->sq_mem && q->rq_mem && q->rwqe && q->rd;
 	}
 	return ok;
 }
@@ -71,6 +72,7 @@ void sn_fini(struct sn *sn)
 			free(e->qp[i].sq_mem);
 			free(e->qp[i].rq_mem);
 			free(e->qp[i].rwqe);
+			free(e->qp[i].rd);
 		}
 	}
 }
@@ -240,11 +242,14 @@ static void qp_create(struct sn_end *e, unsigned k, const struct sn_qp_conf *c)
 	memset(&q->core, 0, sizeof(q->core));
 	q->ack_due = VRB_NS_NEVER;
 	vrb_qp_init(&q->core, &conf);
+	if (c->rd_atomic > VRB_RD_ATOMIC_OWN)
+		vrb_qp_give_rd(&q->core, q->rd);
 }
 
 static void qp_to_rts(struct sn_end *e, unsigned k, vrb_qpn peer, const struct sn_qp_conf *c)
 {
-	struct vrb_qp *qp = &e->qp[e->n_qp].core;
+	struct sn_qp *q = &e->qp[e->n_qp];
+	struct vrb_qp *qp = &q->core;
 	struct vrb_fx *fx = &e->sn->fx;
 	uint32_t mtu = 128u << c->mtu_code;
 	struct vrb_qp_attr a = {
@@ -288,6 +293,10 @@ static void qp_to_rts(struct sn_end *e, unsigned k, vrb_qpn peer, const struct s
 				  : 0),
 		      0, 0, fx);
 	vrb_fx_reset(fx);
+	q->adapts = rc && c->adapts;
+	q->n_requests = q->n_lost = 0;
+	if (q->adapts)
+		vrb_window_init(&q->window, qp, c->window_max);
 }
 
 void sn_connect(struct sn *sn, const struct sn_qp_conf *conf)

@@ -27,6 +27,8 @@ static const struct test {
 	{"passive", test_passive, 2000, 60},
 	{"wakeup", test_wakeup, 20000, 120},
 	{"wakeup_poll", test_wakeup_poll, 10000, 120},
+	{"wakeup_held", test_wakeup_held, 10000, 120},
+	{"wakeup_held_poll", test_wakeup_held_poll, 10000, 120},
 	{"idle", test_idle, 1000, 60},
 	{"atomics", test_atomics, 5000, 120},
 	{"threads", test_threads, 2000, 120},

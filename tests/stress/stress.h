@@ -11,6 +11,8 @@ void test_one_thread(long n);
 void test_passive(long n);
 void test_wakeup(long n);
 void test_wakeup_poll(long n);
+void test_wakeup_held(long n);
+void test_wakeup_held_poll(long n);
 void test_idle(long n);
 void test_atomics(long n);
 void test_fork(long n);

@@ -3,8 +3,9 @@
  *	ping ---- SEND ----> pong: both sleep in ibv_get_cq_event (or poll) for every message
  *	     <---- SEND ----
  *
- * Random pauses between arming, polling once more and sleeping, and before the answer, try every
- * place where a wake-up could fall between two stools. A lost one ends in the watchdog.
+ * Random pauses between arming, polling once more and sleeping, and before the answer, try
+ * every place where a wake-up could fall between two stools. A lost one ends in the
+ * watchdog. The same with CQs whose events are held back for company that rarely comes.
  */
 #include "stress.h"
 
@@ -84,7 +85,19 @@ static void wait_recv(struct end *e, bool by_poll, uint64_t *seed, unsigned int 
 	}
 }
 
-static void play(int sock, bool first, bool by_poll, long n)
+static void moderate(struct ibv_cq *cq, uint16_t count, uint16_t period)
+{
+	struct ibv_modify_cq_attr a = {IBV_CQ_ATTR_MODERATE, {count, period}};
+
+	MUST(!ibv_modify_cq(cq, &a));
+}
+
+struct game {
+	bool by_poll, is_moderated;
+	long n;
+};
+
+static void play(int sock, bool first, const struct game *g)
 {
 	struct end_opts o = {.channel = true, .send_wr = 64, .recv_wr = 64};
 	uint64_t seed = first ? 0x777 : 0x9999;
@@ -94,15 +107,19 @@ static void play(int sock, bool first, bool by_poll, long n)
 	char c;
 
 	end_open(&e, &o);
-	if (by_poll)
+	if (g->is_moderated)
+		moderate(e.cq, 3, first ? 40 : 150);
+	if (g->by_poll)
 		fcntl(e.chan->fd, F_SETFL, fcntl(e.chan->fd, F_GETFL) | O_NONBLOCK);
 	for (uint64_t i = 0; i < DEPTH; i++)
 		MUST(!end_recv(&e, i, 0, 64));
 	MUST(end_meet(&e, sock, &peer));
-	for (long i = 0; i < n; i++) {
+	for (long i = 0; i < g->n; i++) {
+		if (g->is_moderated && i % 512 == 511) /* in the middle of things */
+			moderate(e.cq, (uint16_t)(i / 512 % 5), (uint16_t)(i / 512 % 7 * 20));
 		if (first)
 			MUST(!end_send(&e, 1, 64, 64, IBV_SEND_SIGNALED));
-		wait_recv(&e, by_poll, &seed, &events);
+		wait_recv(&e, g->by_poll, &seed, &events);
 		MUST(!end_recv(&e, 0, 0, 64));
 		pause_some(&seed);
 		if (!first)
@@ -113,12 +130,12 @@ static void play(int sock, bool first, bool by_poll, long n)
 	end_close(&e);
 }
 
-static void both(bool by_poll, long n)
+static void both(const struct game *g)
 {
 	int sock;
 	pid_t pid = start_child(&sock);
 
-	play(sock, pid != 0, by_poll, n);
+	play(sock, pid != 0, g);
 	if (!pid)
 		_exit(0);
 	join_child(pid);
@@ -126,10 +143,20 @@ static void both(bool by_poll, long n)
 
 void test_wakeup(long n)
 {
-	both(false, n);
+	both(&(struct game){.n = n});
 }
 
 void test_wakeup_poll(long n)
 {
-	both(true, n);
+	both(&(struct game){.by_poll = true, .n = n});
+}
+
+void test_wakeup_held(long n)
+{
+	both(&(struct game){.is_moderated = true, .n = n});
+}
+
+void test_wakeup_held_poll(long n)
+{
+	both(&(struct game){.is_moderated = true, .by_poll = true, .n = n});
 }

@@ -82,6 +82,8 @@ static void fill(struct end_opts *o)
 		o->cqe = o->send_wr + o->recv_wr;
 	if (!o->len)
 		o->len = 4096;
+	if (!o->mtu)
+		o->mtu = IBV_MTU_4096;
 	if (!o->timeout)
 		o->timeout = 14;
 	if (!o->retry)
@@ -159,7 +161,7 @@ void end_connect(struct end *e, const struct end_id *peer)
 	struct ibv_qp_attr a;
 
 	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
-				 .path_mtu = IBV_MTU_4096,
+				 .path_mtu = e->opts.mtu,
 				 .dest_qp_num = peer->qpn,
 				 .max_dest_rd_atomic = 16,
 				 .min_rnr_timer = 1,

@@ -18,6 +18,7 @@ struct end_opts {			 /* 0 means the value in brackets */
 	uint32_t inline_max, cqe;	 /* [0, send_wr + recv_wr] */
 	size_t len;			 /* of the region [4096] */
 	bool channel;			 /* with a completion channel */
+	enum ibv_mtu mtu;		 /* [4096] */
 	int timeout, retry;		 /* [14, 7] */
 	int rnr_retry;			 /* [7]; -1: 0 */
 	struct ibv_context *ctx;	 /* use this one [open a new one] */

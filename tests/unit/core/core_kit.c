@@ -162,7 +162,7 @@ static void collect(struct kit *k)
 	for (uint32_t i = 0; i < fx->n_report; i++)
 		k->report[k->n_report++ % 64] = fx->report[i];
 	for (struct vrb_cq *cq = fx->notify; cq; cq = cq->notify_next) {
-		cq->notifying = false;
+		cq->due = 0;
 		k->n_notified++;
 	}
 	vrb_fx_reset(fx);

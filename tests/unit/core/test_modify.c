@@ -65,12 +65,14 @@ static void test_reset_forgets(void **state)
 	give(k, P(VRB_OP_SEND_FIRST, 200, .len = 256));
 	give(k, P(VRB_OP_SEND_ONLY, 209, .len = 8));
 	kit_forget(k);
+	k->qp.refuse_next = VRB_NAK_INVALID;
 	kit_to(k, VRB_QPS_RESET);
 	want_quiet(k); /* no completions, the old one is gone too */
 	want_none(k, REQ);
 	want_none(k, RESP);
 	assert_int_equal(vrb_qp_sq_used(&k->qp), 0);
 	assert_int_equal(vrb_qp_rq_used(&k->qp), 0);
+	assert_int_equal(k->qp.refuse_next, 0);
 	assert_int_equal(vrb_qp_next_deadline(&k->qp), VRB_NS_NEVER);
 	vrb_qp_query(&k->qp, &a);
 	assert_int_equal(a.state, VRB_QPS_RESET);
@@ -210,7 +212,7 @@ static void test_address_and_limits(void **state)
 	assert_int_equal(a.hop_limit, 64);
 	assert_int_equal(a.flow_label, 77);
 	assert_int_equal(a.traffic_class, 8);
-	assert_int_equal(a.max_dest_rd_atomic, VRB_RD_ATOMIC_MAX);
+	assert_int_equal(a.max_dest_rd_atomic, VRB_RD_ATOMIC_OWN);
 	assert_int_equal(k->qp.mtu, 4096);
 	assert_int_equal(k->qp.window_max, 2);
 	assert_int_equal(k->qp.read_chunk, 1);
@@ -259,6 +261,14 @@ static void test_straight_line(void **state)
 	post_recv(k, 10, 0, 8);
 	give(k, P(VRB_OP_SEND_ONLY, 202, .len = 8));
 	assert_int_equal(k->qp.slow_rx, 0);
+	vrb_qp_tap(&k->qp, true);
+	assert_int_equal(k->qp.slow_tx, VRB_SLOW_TAPPED);
+	assert_int_equal(k->qp.slow_rx, VRB_SLOW_TAPPED);
+	post_op(k, 2, VRB_WR_SEND, 0, 8);
+	want(k, REQ, P(VRB_OP_SEND_ONLY, 103, .len = 8, .flags = A));
+	assert_int_equal(k->qp.slow_tx, VRB_SLOW_TAPPED);
+	vrb_qp_tap(&k->qp, false);
+	assert_true(vrb_qp_is_plain_tx(&k->qp) && vrb_qp_is_plain_rx(&k->qp));
 	kit_to(k, VRB_QPS_SQD);
 	assert_int_equal(k->qp.slow_tx, VRB_SLOW_STATE);
 	assert_int_equal(k->qp.slow_rx, 0);

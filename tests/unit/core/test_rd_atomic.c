@@ -2,6 +2,7 @@
 /* READ and atomic at the responder: responses, order, replay, regions that go. */
 #include "core_kit.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define A	       VRB_PKT_ACKREQ
@@ -271,7 +272,7 @@ static void test_replay_forgets_the_oldest(void **state)
 	struct kit *k = kit(0);
 
 	(void)state;
-	for (uint32_t i = 0; i <= VRB_RD_ATOMIC_MAX; i++) {
+	for (uint32_t i = 0; i <= VRB_RD_ATOMIC_OWN; i++) {
 		give(k, P(VRB_OP_FETCH_ADD, 200 + i, TO(k, 0), .swap_add = 1));
 		want(k, RESP, P(VRB_OP_ATOMIC_ACK, 200 + i, .syndrome = 0x1f, .atomic_orig = i));
 	}
@@ -280,8 +281,63 @@ static void test_replay_forgets_the_oldest(void **state)
 	want_none(k, RESP);
 	give(k, P(VRB_OP_FETCH_ADD, 201, TO(k, 0), .swap_add = 1));
 	want(k, RESP, P(VRB_OP_ATOMIC_ACK, 201, .syndrome = 0x1f, .atomic_orig = 1));
-	assert_int_equal(*word(k, 0), VRB_RD_ATOMIC_MAX + 1);
+	assert_int_equal(*word(k, 0), VRB_RD_ATOMIC_OWN + 1);
 	want_quiet(k);
+	kit_free(k);
+}
+
+/* More room on the way: what is held moves along, and then so many are. */
+static void test_more_room(void **state)
+{
+	struct kit *k = kit(0);
+	struct vrb_rd_res *mem = calloc(VRB_RD_ATOMIC_MAX, sizeof(*mem));
+	struct vrb_qp_attr a = {.max_dest_rd_atomic = VRB_RD_ATOMIC_MAX};
+	uint32_t n = VRB_RD_ATOMIC_OWN + 3, end = n + VRB_RD_ATOMIC_MAX;
+
+	(void)state;
+	for (uint32_t i = 0; i < n; i++) {
+		give(k, P(VRB_OP_FETCH_ADD, 200 + i, TO(k, 0), .swap_add = 1));
+		if (i < n - 2)
+			want(k, RESP,
+			     P(VRB_OP_ATOMIC_ACK, 200 + i, .syndrome = 0x1f, .atomic_orig = i));
+	}
+	vrb_qp_give_rd(&k->qp, mem);
+	vrb_qp_modify(&k->qp, &a, VRB_QPA_MAX_DEST_RD_ATOMIC, 0, 0, &k->fx);
+	vrb_qp_query(&k->qp, &a);
+	assert_int_equal(a.max_dest_rd_atomic, VRB_RD_ATOMIC_MAX);
+	give(k, P(VRB_OP_FETCH_ADD, 200 + n - 3, TO(k, 0), .swap_add = 1));
+	for (uint32_t i = n - 3; i < n; i++)
+		want(k, RESP, P(VRB_OP_ATOMIC_ACK, 200 + i, .syndrome = 0x1f, .atomic_orig = i));
+	for (uint32_t i = n; i < end; i++)
+		give(k, P(VRB_OP_FETCH_ADD, 200 + i, TO(k, 0), .swap_add = 1));
+	for (uint32_t i = n; i < end; i++)
+		want(k, RESP, P(VRB_OP_ATOMIC_ACK, 200 + i, .syndrome = 0x1f, .atomic_orig = i));
+	give(k, P(VRB_OP_FETCH_ADD, 200 + n, TO(k, 0), .swap_add = 1));
+	want(k, RESP, P(VRB_OP_ATOMIC_ACK, 200 + n, .syndrome = 0x1f, .atomic_orig = n));
+	assert_int_equal(*word(k, 0), end);
+	for (uint32_t i = end; i <= end + VRB_RD_ATOMIC_MAX; i++)
+		give(k, P(VRB_OP_FETCH_ADD, 200 + i, TO(k, 0), .swap_add = 1));
+	want_verdict(k, VRB_V_NAK_RD_ATOMIC);
+	kit_free(k);
+	free(mem);
+}
+
+/* Linux rxe takes a plain ACK with the PSN of an atomic for its answer. */
+static void test_plain_ack_is_no_answer(void **state)
+{
+	struct kit *k = kit(0);
+
+	(void)state;
+	post_recv(k, 1, 512, 8);
+	give(k, P(VRB_OP_SEND_ONLY, 200, .len = 8, .flags = VRB_PKT_ACKREQ));
+	give(k, P(VRB_OP_READ_REQ, 201, TO(k, 0), .dma_len = 300));
+	give(k, P(VRB_OP_FETCH_ADD, 203, TO(k, 0), .swap_add = 1));
+	want(k, RESP, RESP_(FIRST, 201, 256));
+	want(k, RESP, RESP_(LAST, 202, 44));
+	want(k, RESP, P(VRB_OP_ATOMIC_ACK, 203, .syndrome = 0x1f, .atomic_orig = 0));
+	want_none(k, RESP);
+	give(k, P(VRB_OP_SEND_ONLY, 200, .len = 8, .flags = VRB_PKT_ACKREQ));
+	want(k, RESP, P(VRB_OP_ACK, 200, .syndrome = 0x1f));
 	kit_free(k);
 }
 
@@ -357,6 +413,8 @@ int main(void)
 		cmocka_unit_test(test_cmp_swap),
 		cmocka_unit_test(test_fetch_add_replay),
 		cmocka_unit_test(test_replay_forgets_the_oldest),
+		cmocka_unit_test(test_more_room),
+		cmocka_unit_test(test_plain_ack_is_no_answer),
 		cmocka_unit_test(test_limit_counts_first_answers_only),
 		cmocka_unit_test(test_psn_wrap),
 		cmocka_unit_test(test_largest_read),

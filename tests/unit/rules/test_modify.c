@@ -98,8 +98,9 @@ static uint32_t mask_of(const char *words)
 static struct vrb_rules_port port(void)
 {
 	return (struct vrb_rules_port){
-		.gid_valid = 0x5, /* 0: IPv4, 1: empty, 2: IPv6 */
-		.gid_v4 = 0x1,
+		.gid_valid = 0xd, /* 0: IPv4, 1: empty, 2: IPv6, 3: IPv4 of RoCE v1 */
+		.gid_v4 = 0x9,
+		.gid_v1 = 0x8,
 		.n_gids = 16,
 		.n_ports = 1,
 		.n_pkeys = 1,
@@ -272,6 +273,7 @@ static void ranges(void **state)
 	WRONG(INIT, RTR, RTR_MASK, sgid_index, 1, VRB_V_MODIFY_SGID_INDEX, 1, 16);
 	WRONG(INIT, RTR, RTR_MASK, sgid_index, 16, VRB_V_MODIFY_SGID_INDEX, 16, 16);
 	WRONG(INIT, RTR, RTR_MASK, sgid_index, 255, VRB_V_MODIFY_SGID_INDEX, 255, 16);
+	WRONG(INIT, RTR, RTR_MASK, sgid_index, 3, VRB_V_MODIFY_GID_V1, 3, 0);
 	WRONG(INIT, RTR, RTR_MASK, sgid_index, 2, VRB_V_MODIFY_DGID, 0, 0); /* v6 source, v4 dest */
 	WRONG(INIT, RTR, RTR_MASK, av_port, 0, VRB_V_MODIFY_PORT, 0, 1);
 	WRONG(INIT, RTR, RTR_MASK | VRB_QPA_ALT_PATH, sl, 0, VRB_V_MODIFY_ALT_PATH, 0, 0);
@@ -339,12 +341,35 @@ static void attaching(void **state)
 	assert_int_equal(r.val[0], RC);
 }
 
+/* A device that does not reset what is in RESET. */
+static void reset_to_reset(void **state)
+{
+	struct vrb_qp_attr a = good(VRB_QPS_RESET, VRB_QPS_RESET);
+	struct vrb_rules_port p = port();
+	struct vrb_rules_modify m = {
+		.type = VRB_QPT_RC, .attr = &a, .mask = VRB_QPA_STATE, .port = &p};
+	struct vrb_report r;
+
+	(void)state;
+	for (m.cur = VRB_QPS_RESET; m.cur < VRB_N_QP_STATES; m.cur++) {
+		p.no_reset_to_reset = false;
+		assert_int_equal(vrb_rules_modify(&m, &r), VRB_OK);
+		p.no_reset_to_reset = true;
+		assert_int_equal(vrb_rules_modify(&m, &r),
+				 m.cur ? VRB_OK : VRB_V_MODIFY_TRANSITION);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_cell),	cmocka_unit_test(each_bit_missing_or_surplus),
-		cmocka_unit_test(no_way),	cmocka_unit_test(ranges),
-		cmocka_unit_test(destinations), cmocka_unit_test(attaching),
+		cmocka_unit_test(reset_to_reset),
+		cmocka_unit_test(every_cell),
+		cmocka_unit_test(each_bit_missing_or_surplus),
+		cmocka_unit_test(no_way),
+		cmocka_unit_test(ranges),
+		cmocka_unit_test(destinations),
+		cmocka_unit_test(attaching),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,8 @@
 
 static const struct vrb_rules_limits lim = {
 	.max_qp_wr = 16384,
-	.max_sge = 32,
+	.max_send_sge = 32,
+	.max_recv_sge = 32,
 	.max_inline = 1024,
 	.max_cqe = 4194304,
 	.max_srq_wr = 32768,
@@ -187,7 +188,8 @@ static void names(void **state)
 	is_named('b', VRB_OBJ_CONTEXT, "context");
 	is_named('b', VRB_OBJ_CHANNEL, "completion channel");
 	is_named('b', VRB_OBJ_QP, "queue pair");
-	is_named('b', VRB_N_OBJECTS, "9");
+	is_named('b', VRB_OBJ_THREAD, "thread");
+	is_named('b', VRB_N_OBJECTS, "10");
 	is_named('a', VRB_OA_MAX_SEND_WR, "cap.max_send_wr");
 	is_named('a', VRB_OA_MAX_WR, "max_wr");
 	is_named('a', VRB_OA_ATTR_MASK, "attr_mask");
@@ -208,12 +210,24 @@ static void names(void **state)
 	is_named('m', 0, "0x0");
 }
 
+static void modify_cq(void **state)
+{
+	struct vrb_report r;
+
+	(void)state;
+	assert_int_equal(vrb_rules_modify_cq(1, 1, &r), VRB_OK);
+	assert_int_equal(vrb_rules_modify_cq(0, 1, &r), VRB_V_CREATE_INVALID);
+	assert_int_equal(r.val[0], VRB_OA_ATTR_MASK);
+	assert_int_equal(vrb_rules_modify_cq(3, 1, &r), VRB_V_UNSUPPORTED);
+	assert_int_equal(vrb_rules_modify_cq(1, 0, &r), VRB_V_UNSUPPORTED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(qp),	 cmocka_unit_test(qp_caps), cmocka_unit_test(cq),
-		cmocka_unit_test(srq),	 cmocka_unit_test(mr),	    cmocka_unit_test(others),
-		cmocka_unit_test(names),
+		cmocka_unit_test(modify_cq), cmocka_unit_test(qp),    cmocka_unit_test(qp_caps),
+		cmocka_unit_test(cq),	     cmocka_unit_test(srq),   cmocka_unit_test(mr),
+		cmocka_unit_test(others),    cmocka_unit_test(names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

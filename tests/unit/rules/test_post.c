@@ -21,15 +21,23 @@
 
 static void states(void **state)
 {
+	const struct vrb_post_states ibta = {VRB_POST_NO_SEND, VRB_POST_NO_RECV};
+	const struct vrb_post_states not_in_err = {VRB_POST_NO_SEND | 1u << VRB_QPS_ERR,
+						   VRB_POST_NO_RECV | 1u << VRB_QPS_ERR};
 	struct vrb_report r;
 
 	(void)state;
+	WANT(VRB_V_POST_STATE, vrb_post_send_state(&not_in_err, VRB_QPS_ERR, &r), VRB_QPS_ERR, 0);
+	WANT(VRB_V_POST_STATE, vrb_post_recv_state(&not_in_err, VRB_QPS_ERR, &r), VRB_QPS_ERR, 0);
+	GOOD(vrb_post_send_state(&not_in_err, VRB_QPS_SQE, &r));
+	GOOD(vrb_post_recv_state(&not_in_err, VRB_QPS_SQE, &r));
 	for (uint32_t s = 0; s < VRB_N_QP_STATES; s++) {
 		bool send = s == VRB_QPS_RTS || s == VRB_QPS_SQD || s == VRB_QPS_SQE ||
 			    s == VRB_QPS_ERR;
 
-		WANT(send ? VRB_OK : VRB_V_POST_STATE, vrb_post_send_state(s, &r), send ? 0 : s, 0);
-		WANT(s ? VRB_OK : VRB_V_POST_STATE, vrb_post_recv_state(s, &r), 0, 0);
+		WANT(send ? VRB_OK : VRB_V_POST_STATE, vrb_post_send_state(&ibta, s, &r),
+		     send ? 0 : s, 0);
+		WANT(s ? VRB_OK : VRB_V_POST_STATE, vrb_post_recv_state(&ibta, s, &r), 0, 0);
 	}
 }
 

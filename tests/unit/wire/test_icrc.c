@@ -84,6 +84,7 @@ static void test_gather(void **state)
 	const uint8_t *payload = f.b + f.net + VRB_BTH_LEN;
 	const struct vrb_seg seg[] = {{payload, 5}, {NULL, 0}, {payload + 5, 1}, {payload + 6, 15}};
 	uint32_t whole, pieces;
+	uint8_t copy[24];
 
 	(void)state;
 	memset(f.b + f.net + VRB_BTH_LEN + 21, 0, 3);
@@ -91,6 +92,9 @@ static void test_gather(void **state)
 	pieces = vrb_icrc_start(f.b, f.net, f.b + f.net, VRB_BTH_LEN);
 	pieces = vrb_icrc_add_payload(pieces, seg, 4, 21);
 	assert_int_equal(whole, pieces);
+	pieces = vrb_icrc_start(f.b, f.net, f.b + f.net, VRB_BTH_LEN);
+	assert_int_equal(vrb_icrc_copy(pieces, copy, payload, 24), whole);
+	assert_memory_equal(copy, payload, 24);
 }
 
 static void test_solve(void **state)

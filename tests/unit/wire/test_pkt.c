@@ -157,7 +157,7 @@ static void test_refusals(void **state)
 	assert_false(vrb_op_has(out.op, VRB_OPF_KNOWN));
 	b[0] = 0xa4; /* XRC is not spoken */
 	assert_int_equal(vrb_pkt_parse(b, 12, &out, &why), VRB_V_DROP_OPCODE);
-	assert_int_equal(vrb_pkt_parse(b, VRB_ROCE_PACKET_MAX + 1, &out, &why), VRB_V_DROP_SHORT);
+	assert_int_equal(vrb_pkt_parse(b, VRB_ROCE_PACKET_MAX + 1, &out, &why), VRB_V_DROP_LONG);
 }
 
 static void test_dump(void **state)

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The processes of this user that have the software HCA open, by their slots (base/meet.h). */
+#ifndef VRB_TOOLS_SLOT_H
+#define VRB_TOOLS_SLOT_H
+
+#include <stdint.h>
+#include <sys/time.h>
+#include <sys/types.h>
+
+/* A connection to the owner of a slot, or -1. pid: only when it is that process; 0: whichever.
+ * Sending to one that is stopped, with its queue full, gives up after patience. */
+int vrb_slot_connect(uint32_t slot, pid_t pid, struct timeval patience);
+
+#endif

@@ -1,0 +1,753 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One fault each, and exactly the finding that names it; at the end of each the program tidies up,
+ * and nothing more may be said. A row: what is wrong, what is wanted.
+ */
+#include "kit.h"
+#include "other.h"
+#include "support/cases.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1 /* free() and munmap() are the sanitizer's then */
+#else
+#define SANITIZED 0
+#endif
+
+/* ---- SGEs of a send */
+
+enum sge_fault { UNKNOWN, STALE, RKEY, OTHER_PD, PAST_END, BEFORE, WRAPS, EMPTY };
+
+static void spoil(struct lab *l, enum sge_fault f, struct ibv_sge *s)
+{
+	struct ibv_mr *mr;
+
+	if (f == UNKNOWN)
+		s->lkey = 0xdeadbe01;
+	else if (f == RKEY)
+		s->lkey = l->mr->rkey;
+	else if (f == PAST_END)
+		s->addr += LAB_LEN - 60;
+	else if (f == BEFORE)
+		s->addr -= 1;
+	else if (f == WRAPS)
+		s->addr = UINT64_MAX - 8;
+	else if (f == EMPTY)
+		s->length = 0;
+	if (f != STALE && f != OTHER_PD)
+		return;
+	mr = ibv_reg_mr(f == OTHER_PD ? l->pd2 : l->pd, l->buf, 4096, IBV_ACCESS_LOCAL_WRITE);
+	MUST(mr);
+	s->lkey = mr->lkey;
+	if (f == STALE)
+		MUST(!ibv_dereg_mr(mr));
+}
+
+static void sge_case(enum sge_fault f, const char *wanted)
+{
+	struct ibv_sge s, good;
+	struct lab l;
+
+	lab_open(&l, NULL);
+	s = good = lab_sge(&l);
+	MUST(!lab_recv(&l, &good, 1));
+	spoil(&l, f, &s);
+	lab_send(&l, &s, 1, IBV_SEND_SIGNALED);
+	want(wanted);
+	_exit(0);
+}
+
+static void test_lkey_unknown(void)
+{
+	sge_case(UNKNOWN, "lkey_unknown");
+}
+static void test_lkey_stale(void)
+{
+	sge_case(STALE, "lkey_stale");
+}
+static void test_lkey_is_rkey(void)
+{
+	sge_case(RKEY, "lkey_is_rkey");
+}
+static void test_lkey_other_pd(void)
+{
+	sge_case(OTHER_PD, "lkey_other_pd");
+}
+static void test_lkey_range_end(void)
+{
+	sge_case(PAST_END, "lkey_range_end");
+}
+static void test_lkey_range_start(void)
+{
+	sge_case(BEFORE, "lkey_range_start");
+}
+static void test_sge_wraps(void)
+{
+	sge_case(WRAPS, "sge_wraps");
+}
+static void test_sge_empty(void)
+{
+	sge_case(EMPTY, "sge_empty");
+}
+
+static void test_lkey_no_write(void)
+{
+	struct ibv_mr *mr;
+	struct ibv_sge s;
+	struct lab l;
+
+	lab_open(&l, NULL);
+	MUST((mr = ibv_reg_mr(l.pd, l.buf, 4096, 0)) != NULL);
+	s = (struct ibv_sge){(uintptr_t)l.buf, 64, mr->lkey};
+	MUST(!lab_recv(&l, &s, 1));
+	want("lkey_no_write");
+	want_text("region registered at");
+	_exit(0);
+}
+
+/* ---- what was granted */
+
+static void test_granted(void)
+{
+	struct ibv_sge s[3];
+	struct lab l;
+
+	lab_open(&l, NULL);
+	s[0] = s[1] = s[2] = lab_sge(&l);
+	MUST(lab_send(&l, s, 3, IBV_SEND_SIGNALED));
+	want("post_num_sge");
+	s[0].length = 65;
+	MUST(lab_send(&l, s, 1, IBV_SEND_SIGNALED | IBV_SEND_INLINE));
+	want("post_inline_len");
+	MUST(lab_recv(&l, s, 3));
+	want("post_num_sge");
+	for (int i = 0; i < 16; i++)
+		MUST(!lab_recv(&l, s, 1));
+	want("");
+	MUST(lab_recv(&l, s, 1));
+	want("post_rq_full");
+	lab_close(&l);
+	want("");
+}
+
+static void test_sq_full(void)
+{
+	struct ibv_sge s;
+	struct lab l;
+
+	lab_open(&l, &(struct opt){.recv_wr = 64, .cqe = 256});
+	s = lab_sge(&l);
+	for (int i = 0; i < 40; i++)
+		MUST(!lab_recv(&l, &s, 1));
+	for (int i = 0; i < 16; i++)
+		MUST(!lab_send(&l, &s, 1, i ? 0 : IBV_SEND_SIGNALED));
+	want("");
+	MUST(lab_send(&l, &s, 1, 0));
+	want("post_sq_full");
+	lab_poll(&l, 17, NULL);
+	MUST(!lab_send(&l, &s, 1, 0)); /* the signaled one has freed its own place */
+	MUST(lab_send(&l, &s, 1, 0));
+	want("post_sq_dead_end");
+	want_text("none of them is signaled");
+	lab_poll(&l, 1, NULL);
+	lab_close(&l);
+	want("");
+}
+
+/* The same with what was granted, which may be more than what was asked for. */
+
+static void test_over_granted(void)
+{
+	struct ibv_sge s[64];
+	struct lab l;
+
+	lab_open(&l, &(struct opt){.inl = 16, .sges = 1});
+	MUST(l.cap.max_send_sge < 64);
+	for (int i = 0; i < 64; i++)
+		s[i] = lab_sge(&l);
+	MUST(lab_send(&l, s, (int)l.cap.max_send_sge + 1, IBV_SEND_SIGNALED));
+	want("post_num_sge");
+	s[0].length = l.cap.max_inline_data + 1;
+	MUST(lab_send(&l, s, 1, IBV_SEND_SIGNALED | IBV_SEND_INLINE));
+	want("post_inline_len");
+	lab_close(&l);
+	want("");
+}
+
+static void test_dead_end(void)
+{
+	struct ibv_sge s;
+	struct lab l;
+
+	lab_open(&l, &(struct opt){.send_wr = 4, .recv_wr = 4, .cqe = 1024});
+	s = lab_sge(&l);
+	for (uint32_t i = 0; i < l.cap.max_send_wr; i++)
+		MUST(!lab_send(&l, &s, 1, 0));
+	want("");
+	lab_send(&l, &s, 1, 0); /* whether or not this device takes it */
+	want("post_sq_dead_end");
+	_exit(0);
+}
+
+static void test_list_unused(void)
+{
+	struct ibv_sge s;
+	struct lab l;
+
+	lab_open(&l, NULL);
+	s = lab_sge(&l);
+	MUST(!lab_recv(&l, &s, 1));
+	MUST(!lab_send(&l, &s, 0, IBV_SEND_SIGNALED));
+	want("post_list_unused");
+	lab_poll(&l, 2, NULL);
+	lab_close(&l);
+	want("");
+}
+
+static void test_state(void)
+{
+	struct ibv_sge s;
+	struct lab l;
+
+	lab_open(&l, &(struct opt){.stop = STAY});
+	s = lab_sge(&l);
+	MUST(lab_send(&l, &s, 1, IBV_SEND_SIGNALED));
+	want("post_state");
+	MUST(lab_recv(&l, &s, 1));
+	want("post_state");
+	lab_close(&l);
+	want("");
+}
+
+static void test_opcode(void)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_READ, .num_sge = 1}, *bad;
+	struct ibv_sge s;
+	struct lab l;
+
+	lab_open(&l, &(struct opt){.type = IBV_QPT_UC});
+	s = lab_sge(&l);
+	wr.sg_list = &s;
+	MUST(ibv_post_send(l.qp[0], &wr, &bad));
+	want("post_opcode");
+	lab_close(&l);
+}
+
+static void test_ud(void)
+{
+	struct ibv_sge s;
+	struct ibv_ah *ah;
+	struct lab l;
+
+	lab_open(&l, &(struct opt){.type = IBV_QPT_UD});
+	s = lab_sge(&l);
+	s.length = 39;
+	MUST(!lab_recv(&l, &s, 1));
+	want("ud_no_grh_room");
+	ah = l.ah;
+	MUST((l.ah = ibv_create_ah(l.pd2, &l.path)) != NULL);
+	lab_send(&l, &s, 1, IBV_SEND_SIGNALED);
+	want("post_ah");
+	MUST(!ibv_destroy_ah(ah));
+	lab_close(&l);
+	want("");
+}
+
+/* ---- the other end's keys, which are this process's */
+
+static void rdma(struct lab *l, uint64_t addr, uint32_t rkey)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE,
+				 .num_sge = 1,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .wr.rdma = {addr, rkey}};
+	struct ibv_sge s = lab_sge(l);
+	struct ibv_send_wr *bad;
+
+	wr.sg_list = &s;
+	MUST(!ibv_post_send(l->qp[0], &wr, &bad));
+}
+
+static void test_rkey(void)
+{
+	struct lab l;
+
+	lab_open(&l, NULL);
+	rdma(&l, (uintptr_t)l.buf + 4096, l.mr->rkey);
+	lab_poll(&l, 1, NULL);
+	want("");
+	rdma(&l, (uintptr_t)l.buf + 4096, l.mr->lkey);
+	want("rkey_is_lkey");
+	lab_poll(&l, 1, NULL);
+	lab_close(&l);
+	want("");
+}
+
+static void test_rkey_range(void)
+{
+	struct lab l;
+
+	lab_open(&l, NULL);
+	rdma(&l, (uintptr_t)l.buf + LAB_LEN - 1, l.mr->rkey);
+	want("rkey_range_end");
+	_exit(0);
+}
+
+/* ---- ibv_modify_qp */
+
+static void test_modify(void)
+{
+	struct ibv_qp_attr a;
+	struct lab l;
+	int mask;
+
+	lab_open(&l, &(struct opt){.stop = IBV_QPS_INIT});
+	mask = lab_attr(&l, 0, IBV_QPS_RTR, &a);
+	a.min_rnr_timer = 32;
+	MUST(ibv_modify_qp(l.qp[0], &a, (mask & ~IBV_QP_PATH_MTU) | IBV_QP_TIMEOUT));
+	want("modify_missing modify_surplus modify_rnr_timer");
+	want_text("IBV_QP_PATH_MTU (QP");
+	want_text("IBV_QP_TIMEOUT (QP");
+	want_text("IBV_QP_MIN_RNR_TIMER = 32 (0 to 31)  <-- out of range");
+	MUST(ibv_modify_qp(l.qp[0], &a, lab_attr(&l, 0, IBV_QPS_RTS, &a)));
+	want("modify_transition");
+	mask = lab_attr(&l, 0, IBV_QPS_RTR, &a);
+	a.ah_attr.is_global = 0;
+	MUST(ibv_modify_qp(l.qp[0], &a, mask));
+	want("modify_no_grh");
+	a.ah_attr.is_global = 1;
+	a.ah_attr.grh.sgid_index = 200;
+	MUST(ibv_modify_qp(l.qp[0], &a, mask));
+	want("modify_sgid_index");
+	lab_close(&l);
+	want("");
+}
+
+static void test_mtu(void)
+{
+	struct lab l;
+
+	lab_open(&l, &(struct opt){.mtu = IBV_MTU_1024, .mtu_b = IBV_MTU_512});
+	want("mtu_unmatched");
+	lab_close(&l);
+	want("");
+}
+
+/* ---- CQs */
+
+static void test_cq_worst(void)
+{
+	struct ibv_sge s;
+	struct lab l;
+
+	lab_open(&l, &(struct opt){.cqe = 31});
+	s = lab_sge(&l);
+	MUST(!lab_recv(&l, &s, 1));
+	want("");
+	MUST(!lab_send(&l, &s, 1, IBV_SEND_SIGNALED));
+	want("cq_worst_case");
+	want_text("31 entries for queues that can have 32 completions");
+	lab_poll(&l, 2, NULL);
+	lab_close(&l);
+	want("");
+}
+
+static void test_polled_once(void)
+{
+	struct ibv_sge s;
+	struct ibv_wc wc;
+	struct lab l;
+
+	lab_open(&l, NULL);
+	s = lab_sge(&l);
+	MUST(!lab_recv(&l, &s, 1));
+	MUST(!ibv_poll_cq(l.cq, 1, &wc));
+	lab_close(&l);
+	want("cq_polled_once");
+}
+
+/* The completion comes before the CQ is armed, and nobody polls behind that. */
+static void *wait_event(void *p)
+{
+	struct lab *l = p;
+	struct ibv_cq *cq;
+	void *ctx;
+
+	if (!ibv_get_cq_event(l->ch, &cq, &ctx))
+		ibv_ack_cq_events(cq, 1);
+	return NULL;
+}
+
+static void test_lost_wakeup(void)
+{
+	double until = now_s() + 30;
+	struct ibv_sge s;
+	struct lab l;
+	pthread_t t;
+
+	lab_open(&l, &(struct opt){.channel = true});
+	s = lab_sge(&l);
+	MUST(!lab_recv(&l, &s, 1));
+	MUST(!lab_send(&l, &s, 1, IBV_SEND_SIGNALED));
+	usleep(50000); /* both completions are there, whoever brought them */
+	MUST(!ibv_req_notify_cq(l.cq, 0));
+	pthread_create(&t, NULL, wait_event, &l);
+	while (!strstr(heard_text(), "cq_lost_wakeup") && now_s() < until)
+		usleep(10000);
+	want("cq_lost_wakeup");
+	lab_poll(&l, 2, NULL); /* nothing is lost by the look */
+	MUST(!lab_recv(&l, &s, 1));
+	MUST(!lab_send(&l, &s, 1, IBV_SEND_SIGNALED)); /* wakes the thread */
+	pthread_join(t, NULL);
+	lab_poll(&l, 2, NULL);
+	lab_close(&l);
+	want("");
+}
+
+static void test_not_armed(void)
+{
+	double until = now_s() + 30;
+	struct lab l;
+	pthread_t t;
+
+	lab_open(&l, &(struct opt){.channel = true});
+	pthread_create(&t, NULL, wait_event, &l);
+	while (!strstr(heard_text(), "cq_not_armed") && now_s() < until)
+		usleep(10000);
+	want("cq_not_armed");
+	_exit(0);
+}
+
+static void *destroy_cq(void *cq)
+{
+	ibv_destroy_cq(cq);
+	return NULL;
+}
+
+static void test_unacked(void)
+{
+	struct ibv_sge s;
+	struct ibv_cq *cq;
+	struct lab l;
+	void *ctx;
+	pthread_t t;
+
+	lab_open(&l, &(struct opt){.channel = true});
+	s = lab_sge(&l);
+	MUST(!ibv_req_notify_cq(l.cq, 0));
+	MUST(!lab_recv(&l, &s, 1));
+	MUST(!lab_send(&l, &s, 1, IBV_SEND_SIGNALED));
+	lab_poll(&l, 2, NULL);
+	MUST(!ibv_get_cq_event(l.ch, &cq, &ctx));
+	for (int i = 0; i < 2; i++)
+		MUST(!ibv_destroy_qp(l.qp[i]));
+	/* the call hangs, as it must: another thread looks */
+	pthread_create(&t, NULL, destroy_cq, l.cq);
+	for (double until = now_s() + 30;
+	     !strstr(heard_text(), "events_unacked") && now_s() < until;)
+		usleep(10000);
+	want("events_unacked");
+	ibv_ack_cq_events(l.cq, 1);
+	pthread_join(t, NULL);
+}
+
+/* ---- memory that goes away */
+
+static void test_in_flight(void)
+{
+	struct ibv_sge s;
+	struct ibv_wc wc;
+	struct lab l;
+
+	lab_open(&l, NULL);
+	s = lab_sge(&l);
+	MUST(!lab_recv(&l, &s, 1));
+	MUST(!ibv_dereg_mr(l.mr));
+	l.mr = NULL;
+	want("mr_in_flight");
+	want_text("wr_id 0x46");
+	want_text("posted at");
+	MUST(!lab_to(&l, 1, IBV_QPS_ERR));
+	lab_poll(&l, 1, &wc);
+	lab_close(&l);
+	want("");
+}
+
+static void test_freed(void)
+{
+	struct ibv_sge s;
+	struct lab l;
+
+	if (SANITIZED)
+		_exit(77);
+	lab_open(&l, NULL);
+	s = lab_sge(&l);
+	MUST(!lab_recv(&l, &s, 1));
+	free(l.buf);
+	l.buf = NULL;
+	want("buffer_freed");
+	lab_close(&l);
+	want("");
+}
+
+static void test_unmapped(void)
+{
+	struct ibv_sge s = {.length = 64};
+	struct ibv_mr *mr;
+	struct lab l;
+	void *p;
+
+	if (SANITIZED)
+		_exit(77);
+	lab_open(&l, NULL);
+	p = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	MUST(p != MAP_FAILED);
+	MUST((mr = ibv_reg_mr(l.pd, p, 65536, IBV_ACCESS_LOCAL_WRITE)) != NULL);
+	s.addr = (uintptr_t)p;
+	s.lkey = mr->lkey;
+	MUST(!lab_recv(&l, &s, 1));
+	MUST(!munmap(p, 65536));
+	want("buffer_freed");
+	MUST(!lab_to(&l, 1, IBV_QPS_ERR));
+	MUST(!ibv_dereg_mr(mr));
+	lab_close(&l);
+	want("");
+}
+
+static void test_data(void)
+{
+	struct ibv_sge s;
+	struct lab l;
+
+	lab_open(&l, NULL);
+	s = lab_sge(&l);
+	MUST(!lab_send(&l, &s, 1, IBV_SEND_SIGNALED));
+	l.buf[5] ^= 1;
+	s.addr += 4096;
+	MUST(!lab_recv(&l, &s, 1));
+	lab_poll(&l, 2, NULL);
+	want("data_changed");
+	MUST(!lab_recv(&l, &s, 1));
+	s.addr -= 4096;
+	MUST(!lab_send(&l, &s, 1, IBV_SEND_SIGNALED));
+	lab_poll(&l, 2, NULL);
+	lab_close(&l);
+	want("");
+}
+
+/* ---- failed completions */
+
+static void test_poison(void)
+{
+	struct ibv_sge s;
+	struct ibv_wc wc;
+	struct lab l;
+
+	lab_open(&l, NULL);
+	s = lab_sge(&l);
+	MUST(!lab_recv(&l, &s, 1));
+	MUST(!lab_to(&l, 1, IBV_QPS_ERR));
+	lab_poll(&l, 1, &wc);
+	MUST(wc.status == IBV_WC_WR_FLUSH_ERR && wc.wr_id == 70);
+	MUST(wc.qp_num == l.qp[1]->qp_num);
+	MUST(wc.byte_len == 0x5a5a5a5a && (uint32_t)wc.opcode == 0x5a5a5a5a);
+	lab_close(&l);
+	want("");
+}
+
+/* ---- refused creations */
+
+static void test_create(void)
+{
+	struct ibv_qp_init_attr a = {.qp_type = IBV_QPT_RC, .cap = {1 << 30, 1, 1, 1, 0}};
+	struct lab l;
+
+	lab_open(&l, NULL);
+	a.send_cq = a.recv_cq = l.cq;
+	MUST(!ibv_create_qp(l.pd, &a));
+	want("create_limit");
+	MUST(!ibv_create_cq(l.ctx, 0, NULL, NULL, 0));
+	want("create_limit");
+	MUST(!ibv_reg_mr(l.pd, l.buf, 64, IBV_ACCESS_REMOTE_WRITE));
+	want("reg_access");
+	a.cap.max_send_wr = 1;
+	a.cap.max_inline_data = 1 << 30;
+	MUST(!ibv_create_qp(l.pd, &a));
+	want("refused");
+	MUST(ibv_dealloc_pd(l.pd));
+	want("busy");
+	want_text("one of them made at");
+	lab_close(&l);
+	want("");
+}
+
+/* ---- fork, exit */
+
+static void test_fork(void)
+{
+	struct ibv_sge s;
+	struct lab l;
+	pid_t pid;
+	int status;
+
+	lab_open(&l, NULL);
+	s = lab_sge(&l);
+	pid = fork();
+	if (!pid) {
+		MUST(lab_send(&l, &s, 1, 0));
+		_exit(0);
+	}
+	MUST(waitpid(pid, &status, 0) == pid && !status);
+	want("post_device_gone");
+	lab_close(&l);
+	want("");
+}
+
+/* What fork() finds, when the adapter pins pages and the kernel does not copy them. */
+static void fork_case(int status, const char *wanted)
+{
+	struct ibv_mr *mr;
+	struct lab l;
+	pid_t pid;
+	int ended;
+
+	lab_open(&l, NULL);
+	MUST((mr = ibv_reg_mr(l.pd, l.buf + 64, 128, 0)) != NULL);
+	other_fork = status;
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	MUST(waitpid(pid, &ended, 0) == pid && !ended);
+	want(wanted);
+	MUST(!ibv_dereg_mr(mr));
+	lab_close(&l);
+	want("");
+}
+
+static void test_fork_unsafe(void)
+{
+	fork_case(IBV_FORK_DISABLED, "fork_unsafe");
+}
+static void test_fork_page(void)
+{
+	fork_case(IBV_FORK_ENABLED, "fork_page");
+}
+static void test_fork_unneeded(void)
+{
+	fork_case(IBV_FORK_UNNEEDED, "");
+}
+
+static void test_mtu_active(void)
+{
+	struct lab l;
+
+	other_mtu = IBV_MTU_512;
+	lab_open(&l, &(struct opt){.stop = IBV_QPS_INIT});
+	MUST(!lab_to(&l, 0, IBV_QPS_RTR));
+	want("mtu_active");
+	lab_close(&l);
+	want("");
+}
+
+/* The entry in front of ours is the same address as RoCE v1. */
+static void test_gid_v1(void)
+{
+	struct ibv_qp_attr a;
+	struct lab l;
+	int mask;
+
+	setenv("VERBENA_PROFILE", "gids", 1);
+	lab_open(&l, &(struct opt){.stop = IBV_QPS_INIT});
+	mask = lab_attr(&l, 0, IBV_QPS_RTR, &a);
+	a.ah_attr.grh.sgid_index--;
+	MUST(ibv_modify_qp(l.qp[0], &a, mask));
+	want("gid_v1");
+	MUST(!ibv_create_ah(l.pd, &a.ah_attr));
+	want("gid_v1");
+	a.ah_attr.is_global = 0;
+	MUST(!ibv_create_ah(l.pd, &a.ah_attr));
+	want("modify_no_grh");
+	lab_close(&l);
+	want("");
+}
+
+static void test_leak(void)
+{
+	struct lab l;
+	pid_t pid;
+	int status;
+
+	heard_start();
+	pid = fork();
+	if (!pid) {
+		lab_open(&l, NULL);
+		exit(0);
+	}
+	MUST(waitpid(pid, &status, 0) == pid && !status);
+	want("leak leak leak leak leak leak");
+	want_text("2 times a queue pair");
+	pid = fork();
+	if (!pid) {
+		lab_open(&l, NULL);
+		lab_close(&l);
+		exit(0);
+	}
+	MUST(waitpid(pid, &status, 0) == pid && !status);
+	want("");
+}
+
+int main(int argc, char **argv)
+{
+	static const struct kit_test tests[] = {
+		{"lkey_unknown", test_lkey_unknown},
+		{"lkey_stale", test_lkey_stale},
+		{"lkey_is_rkey", test_lkey_is_rkey},
+		{"lkey_other_pd", test_lkey_other_pd},
+		{"lkey_range_end", test_lkey_range_end},
+		{"lkey_range_start", test_lkey_range_start},
+		{"sge_wraps", test_sge_wraps},
+		{"sge_empty", test_sge_empty},
+		{"lkey_no_write", test_lkey_no_write},
+		{"granted", test_granted},
+		{"sq_full", test_sq_full},
+		{"over_granted", test_over_granted},
+		{"dead_end", test_dead_end},
+		{"list_unused", test_list_unused},
+		{"state", test_state},
+		{"opcode", test_opcode},
+		{"ud", test_ud},
+		{"rkey", test_rkey},
+		{"rkey_range", test_rkey_range},
+		{"modify", test_modify},
+		{"mtu", test_mtu},
+		{"cq_worst", test_cq_worst},
+		{"polled_once", test_polled_once},
+		{"lost_wakeup", test_lost_wakeup},
+		{"not_armed", test_not_armed},
+		{"unacked", test_unacked},
+		{"in_flight", test_in_flight},
+		{"freed", test_freed},
+		{"unmapped", test_unmapped},
+		{"data", test_data},
+		{"poison", test_poison},
+		{"create", test_create},
+		{"fork", test_fork},
+		{"fork_unsafe", test_fork_unsafe},
+		{"fork_page", test_fork_page},
+		{"fork_unneeded", test_fork_unneeded},
+		{"mtu_active", test_mtu_active},
+		{"gid_v1", test_gid_v1},
+		{"leak", test_leak},
+	};
+
+	return kit_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
+}
