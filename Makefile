@@ -18,10 +18,11 @@ demo:
 	@build/release/bin/verbena demo
 
 # All tests that need no privileges; closes with "N passed, N failed, N skipped".
+# AGAIN=--again: a few that fail are run once more, one at a time.
 test:
 	@scripts/bootstrap build test
 	@$(MAKE) --no-print-directory build PRESET=$(PRESET)
-	@scripts/run-tests $(PRESET)
+	@scripts/run-tests $(AGAIN) $(PRESET)
 
 # A relocatable tree: make install PREFIX=DIR, then DIR/bin/verbena, moved wherever one likes.
 install:
