@@ -155,7 +155,8 @@ struct vrb_chk_ring {
 	struct ibv_sge *sge;
 	uint32_t size, max_sge; /* size: a power of 2 */
 	uint32_t head, tail;
-	uint32_t cap; /* granted */
+	uint32_t done; /* between them: ended, behind one that has not */
+	uint32_t cap;  /* granted */
 	uint32_t unsignaled;
 };
 

@@ -61,8 +61,11 @@ static void retire_recv(struct vrb_chk_ring *r, const struct ibv_wc *wc)
 	if (!find(r, wc->wr_id, false, &at))
 		return;
 	vrb_chk_ring_at(r, at)->flags |= VRB_CHK_DONE;
-	while (r->head != r->tail && vrb_chk_ring_at(r, r->head)->flags & VRB_CHK_DONE)
+	r->done++;
+	while (r->head != r->tail && vrb_chk_ring_at(r, r->head)->flags & VRB_CHK_DONE) {
 		r->head++;
+		r->done--;
+	}
 }
 
 /* The opcode of a failed completion need not be right. */

@@ -114,7 +114,8 @@ uint32_t vrb_chk_recv_check(const struct vrb_chk_recv *c, const struct ibv_recv_
 		if (!e)
 			return n;
 		*e = (struct vrb_chk_wr){.wr_id = wr->wr_id, .pc = c->pc};
-		if (vrb_post_rq_room(ring->tail - ring->head + n, ring->cap, &r) != VRB_OK)
+		if (vrb_post_rq_room(ring->tail - ring->head - ring->done + n, ring->cap, &r) !=
+		    VRB_OK)
 			tell(&w, &r, c->made, "queue made");
 		if (vrb_post_num_sge(wr->num_sge, ring->max_sge, &r) != VRB_OK)
 			tell(&w, &r, c->made, "queue made");

@@ -47,7 +47,7 @@ void vrb_chk_ring_init(struct vrb_chk_ring *r, uint32_t cap, uint32_t max_sge)
 void vrb_chk_ring_clear(struct vrb_chk_ring *r)
 {
 	r->head = r->tail;
-	r->unsignaled = 0;
+	r->done = r->unsignaled = 0;
 }
 
 struct vrb_chk_wr *vrb_chk_ring_next(struct vrb_chk_ring *r, uint32_t n)

@@ -646,6 +646,59 @@ static void test_fork_unneeded(void)
 	fork_case(IBV_FORK_UNNEEDED, "");
 }
 
+/* The receives of an SRQ end in any order: here the second of two is polled, and posted again,
+ * before the first. */
+static void test_srq_order(void)
+{
+	struct ibv_srq_init_attr s = {.attr = {.max_wr = 2, .max_sge = 1}};
+	struct ibv_recv_wr wr = {.num_sge = 1}, *bad;
+	struct ibv_cq *cq[2];
+	struct ibv_srq *srq;
+	struct ibv_sge sge;
+	struct ibv_wc wc;
+	struct lab l;
+
+	lab_open(&l, &(struct opt){.stop = STAY});
+	sge = lab_sge(&l);
+	wr.sg_list = &sge;
+	MUST((srq = ibv_create_srq(l.pd, &s)) != NULL);
+	for (int i = 0; i < 2; i++) {
+		struct ibv_qp_init_attr a = {.send_cq = l.cq, .srq = srq, .qp_type = IBV_QPT_RC};
+
+		a.cap = (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1};
+		MUST(!ibv_destroy_qp(l.qp[i]));
+		MUST((cq[i] = ibv_create_cq(l.ctx, 8, NULL, NULL, 0)) != NULL);
+		a.recv_cq = cq[i];
+		MUST((l.qp[i] = ibv_create_qp(l.pd, &a)) != NULL);
+	}
+	for (int to = IBV_QPS_INIT; to <= IBV_QPS_RTS; to++)
+		for (int i = 0; i < 2; i++)
+			MUST(!lab_to(&l, i, (enum ibv_qp_state)to));
+	for (uint32_t i = 0; i < s.attr.max_wr; i++, wr.wr_id++)
+		MUST(!ibv_post_srq_recv(srq, &wr, &bad));
+	for (int i = 0; i < 2; i++) {
+		struct ibv_send_wr send = {.sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = IBV_WR_SEND,
+					   .send_flags = IBV_SEND_SIGNALED};
+		struct ibv_send_wr *bad_send;
+
+		MUST(!ibv_post_send(l.qp[i], &send, &bad_send));
+		lab_poll(&l, 1, &wc); /* it has arrived at the other one */
+	}
+	for (int i = 0; i < 2; i++, wr.wr_id++) {
+		while (ibv_poll_cq(cq[i], 1, &wc) == 0)
+			;
+		MUST(wc.status == IBV_WC_SUCCESS && !ibv_post_srq_recv(srq, &wr, &bad));
+	}
+	for (int i = 0; i < 2; i++)
+		MUST(!ibv_destroy_qp(l.qp[i]) && !ibv_destroy_cq(cq[i]));
+	MUST(!ibv_destroy_srq(srq));
+	lab_qps(&l);
+	lab_close(&l);
+	want("");
+}
+
 static void test_mtu_active(void)
 {
 	struct lab l;
@@ -744,6 +797,7 @@ int main(int argc, char **argv)
 		{"fork_unsafe", test_fork_unsafe},
 		{"fork_page", test_fork_page},
 		{"fork_unneeded", test_fork_unneeded},
+		{"srq_order", test_srq_order},
 		{"mtu_active", test_mtu_active},
 		{"gid_v1", test_gid_v1},
 		{"leak", test_leak},

@@ -68,33 +68,35 @@ def tool_cases():
     yield Case("tools/ibv_asyncwatch", ["ibv_asyncwatch"], want=r"async event FD", **alone)
 
 
-def pingpong_case(kind, size, mtu, flags):
+def pingpong_case(kind, size, mtu, flags, options):
     n = 10 if size >= 1 << 20 else 200
     argv = [f"ibv_{kind}_pingpong", "-g", GID, "-s", str(size), "-n", str(n)]
     if mtu:
         argv += ["-m", str(mtu)]
-    if kind == "ud" and size > 1024:  # one packet: the port's MTU must carry it
+    # one packet: the port's MTU must carry it; a larger path MTU is a finding of the checker
+    if (kind == "ud" and size > 1024) or (options.check and mtu and mtu > 1024):
         argv += ["-d", WIDE]
     argv += flags
     name = f"pingpong/{kind} -s {size}" + (f" -m {mtu}" if mtu else "")
     return Case(" ".join([name] + flags), argv, want=r"\d+ iters in")
 
 
-def pingpong_cases(quick):
+def pingpong_cases(options):
+    quick = options.quick
     flag_sets = ([], ["-e"], ["-c"], ["-e", "-c"])
     for kind in ("rc", "uc", "ud", "srq"):
         if kind == "ud":  # no -m: a message is one packet
             for size in (1, 64, 1024, 2048, 4096):
                 for flags in flag_sets:
                     if not quick or size in (1, 2048) or flags == ["-c"]:
-                        yield pingpong_case(kind, size, None, flags)
+                        yield pingpong_case(kind, size, None, flags, options)
             continue
         for size, mtu, flags in itertools.product(PINGPONG_SIZES, MTUS, flag_sets):
             if quick and not ((size in (1, 4096) and mtu == 1024) or
                               (size == 65536 and flags == ["-c"]) or
                               (size == 8 << 20 and mtu == 4096 and flags in ([], ["-c"]))):
                 continue
-            yield pingpong_case(kind, size, mtu, flags)
+            yield pingpong_case(kind, size, mtu, flags, options)
 
 
 def perftest_case(tool, conn, opts, options):
@@ -146,7 +148,7 @@ def perftest_quick(options):
 
 
 def all_cases(options):
-    cases = list(tool_cases()) + list(pingpong_cases(options.quick))
+    cases = list(tool_cases()) + list(pingpong_cases(options))
     cases += list(perftest_quick(options) if options.quick else perftest_full(options))
     if options.filter:
         cases = [c for c in cases if re.search(options.filter, c.name)]
