@@ -316,6 +316,16 @@ int vrb_send_file(struct vrb_channel *channel, int fd, uint64_t offset, uint64_t
 /* Posts what VRB_MORE holds back; vrb_poll does so, too. */
 int vrb_flush(struct vrb_channel *channel);
 
+/*
+ * Waits until nothing that was sent, written or read before is under way any more: acknowledged,
+ * fetched by the peer, or failed; deadlines of messages do not end it. 0: so it is, and how each
+ * ended is in its event; -EAGAIN: not within timeout_ns (0: one look), or so many messages have
+ * come meanwhile that vrb_poll must take them first; -ENOTCONN: the channel has ended, and
+ * everything with it. Events are kept for vrb_poll, in order. What the peer has to fetch it fetches
+ * in its own vrb_poll (or vrb_drain).
+ */
+int vrb_drain(struct vrb_channel *channel, int64_t timeout_ns);
+
 /* The hash of a flow key of up to 36 bytes (addresses and ports in network order, source first),
  * and the QP it leads to. */
 uint32_t vrb_flow_hash(const struct vrb_channel *channel, const void *tuple, size_t len);

@@ -108,6 +108,7 @@ struct vrb_lane {
 	bool resting;		    /* takes no message until all of it is done */
 	bool over, peer_over, told; /* our end, and the peer's, has let go of the queue pair */
 	uint32_t lost, stall_head;
+	uint32_t mark; /* what vrb_drain waits for: work requests in front of this number */
 	uint64_t since_ns, moved_ns, stall_ns, retry_ns, back_off_ns;
 	struct vrb_buf *control; /* for bare credits where the adapter takes nothing inline */
 	uint32_t sent_count, got_count;
@@ -138,6 +139,7 @@ struct vrb_channel {
 	enum vrb_state state;
 	bool peer_bye, peer_broke, want_room, freed, heard, closed, armed;
 	bool is_client, failover, repairing, cq_dead;
+	bool draining; /* events go to the ring, and more is done when that has some */
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *cq;
 	uint32_t n_lanes;
@@ -271,5 +273,6 @@ void vrb_keepalive(struct vrb_channel *ch, uint64_t now);
 /* poll.c */
 uint64_t vrb_now(void);
 bool vrb_progress(struct vrb_channel *ch);
+void vrb_wait_once(struct vrb_channel *ch, uint64_t most_ns);
 
 #endif

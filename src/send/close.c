@@ -17,6 +17,54 @@ static bool is_drained(const struct vrb_channel *ch)
 	return true;
 }
 
+/* The same of what was posted before vrb_drain was called; the library's own goes on and on. */
+static bool has_ended(const struct vrb_channel *ch)
+{
+	if (ch->file || ch->state == VRB_ENDING)
+		return false;
+	for (uint32_t i = 0; i < ch->n_lanes; i++) {
+		const struct vrb_lane *l = ch->lane[i];
+
+		if (l->n_offered || l->rdma ||
+		    (l->sq.head != l->sq.tail && (int32_t)(l->sq.head - l->mark) < 0))
+			return false;
+	}
+	return true;
+}
+
+static bool ring_has_room(const struct vrb_channel *ch)
+{
+	return ch->ring_tail - ch->ring_head <= ch->ring_mask / 2;
+}
+
+int vrb_drain(struct vrb_channel *ch, int64_t timeout_ns)
+{
+	uint64_t start = vrb_now(), now = start,
+		 ns = timeout_ns < 0 ? VRB_NS_NEVER - start : (uint64_t)timeout_ns;
+	bool done;
+
+	for (uint32_t i = 0; i < ch->n_lanes; i++)
+		ch->lane[i]->mark = ch->lane[i]->sq.tail;
+	ch->out_n = ch->out_max = 0;
+	ch->draining = true;
+	for (;;) {
+		bool moved = ch->state != VRB_DOWN && vrb_progress(ch);
+
+		done = has_ended(ch);
+		if (done || !ring_has_room(ch) || now - start >= ns)
+			break;
+		for (uint32_t i = 0; i < ch->n_lanes; i++)
+			vrb_lane_prompt(ch->lane[i]);
+		if (!moved)
+			vrb_wait_once(ch, ns - (now - start));
+		now = vrb_now();
+	}
+	ch->draining = false;
+	if (ch->state == VRB_DOWN)
+		return vrb_fail(ENOTCONN, VRB_V_SEND_ENDED, 0, 0, 0);
+	return done ? 0 : -EAGAIN;
+}
+
 static void discard(const struct vrb_event *e, int n)
 {
 	for (int i = 0; i < n; i++)

@@ -173,9 +173,10 @@ void vrb_flows_spread(struct vrb_channel *ch)
 /* The last steps of both ends: room for events, flows on lanes. */
 static int complete(struct vrb_channel *ch)
 {
+	/* What one look may bring, twice: vrb_drain leaves up to half of it there (close.c). */
 	uint32_t most =
-		ch->opt.qps * 2 * (ch->opt.send_depth + ch->opt.recv_depth + 2 * VRB_OFFERS_MAX) +
-		64;
+		ch->opt.qps * 4 * (ch->opt.send_depth + ch->opt.recv_depth + 2 * VRB_OFFERS_MAX) +
+		128;
 	uint32_t size = 1;
 
 	while (size < most)

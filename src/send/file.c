@@ -215,8 +215,10 @@ static void say_end(struct vrb_channel *ch, struct vrb_file *f)
 	if (!vrb_lane_is_up(l) || l->resting || !vrb_credit_can_send(&l->credit) ||
 	    !vrb_sq_room(&l->sq) || l->n_answers || vrb_lane_flush(l))
 		return;
-	if (!vrb_post_control(l, &frame, word, sizeof(word)))
-		finish(ch, f->worst);
+	if (vrb_post_control(l, &frame, word, sizeof(word)))
+		return;
+	l->mark = l->sq.tail;
+	finish(ch, f->worst);
 }
 
 void vrb_file_move(struct vrb_channel *ch)

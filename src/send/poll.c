@@ -185,7 +185,7 @@ bool vrb_progress(struct vrb_channel *ch)
 	int n;
 
 	drain_ring(ch);
-	if (ch->ring_head != ch->ring_tail || ch->state == VRB_DOWN)
+	if ((ch->ring_head != ch->ring_tail && !ch->draining) || ch->state == VRB_DOWN)
 		return true;
 	if (vrb_unlikely(ch->state == VRB_AWAY)) {
 		vrb_away_move(ch, vrb_now());
@@ -295,6 +295,15 @@ static void sleep_once(struct vrb_channel *ch, uint64_t most)
 	take_cq_events(ch);
 	if (n != 1 || ev[0].data.fd != ch->comp->fd)
 		tick(ch, vrb_now());
+}
+
+/* As the engine does it, but a busy one lets others have a look in. */
+void vrb_wait_once(struct vrb_channel *ch, uint64_t most_ns)
+{
+	if (ch->opt.engine != VRB_BUSY)
+		sleep_once(ch, most_ns);
+	else
+		relax();
 }
 
 /* Spinning pays when waiting has lately been short; a long wait is forgotten as quickly as a short

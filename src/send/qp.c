@@ -132,7 +132,7 @@ int vrb_lane_renew(struct vrb_lane *l)
 {
 	l->credit = (struct vrb_credit){0};
 	l->rq_head = l->rq_tail = l->missing = l->bare = 0;
-	l->n_batch = l->n_answers = l->sent_count = l->got_count = 0;
+	l->n_batch = l->n_answers = l->sent_count = l->got_count = l->mark = 0;
 	l->batch_wants = false;
 	return make_qp(l);
 }

@@ -82,6 +82,7 @@ void vrb_rdma_move(struct vrb_lane *l)
 	}
 	if (g->op.handed_over) {
 		l->rdma = NULL;
+		l->mark = l->sq.tail;
 		free(g);
 		return;
 	}
