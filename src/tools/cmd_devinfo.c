@@ -77,13 +77,13 @@ static json_t *describe_device(struct ibv_device *dev)
 	} else {
 		snprintf(guid, sizeof(guid), "%016llx",
 			 (unsigned long long)be64toh(attr.node_guid));
-		d = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:o}", "device",
-			      ibv_get_device_name(dev), "profile", profile_name(), "state",
-			      ibv_port_state_str(port.state), "guid", guid, "mtu",
+		d = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:i, s:i, s:o}",
+			      "device", ibv_get_device_name(dev), "profile", profile_name(),
+			      "state", ibv_port_state_str(port.state), "guid", guid, "mtu",
 			      128 << port.active_mtu, "max_mtu", 128 << port.max_mtu, "firmware",
 			      attr.fw_ver, "max_qp", attr.max_qp, "max_qp_wr", attr.max_qp_wr,
-			      "max_sge", attr.max_sge, "gids",
-			      describe_gids(ctx, port.gid_tbl_len));
+			      "max_sge", attr.max_sge, "max_cq", attr.max_cq, "max_mr", attr.max_mr,
+			      "gids", describe_gids(ctx, port.gid_tbl_len));
 	}
 	ibv_close_device(ctx);
 	return d;
@@ -99,6 +99,8 @@ static void print_tables(json_t *devices)
 		json_t *row = json_copy(d);
 
 		json_object_del(row, "gids");
+		json_object_del(row, "max_cq");
+		json_object_del(row, "max_mr");
 		json_array_append_new(rows, row);
 	}
 	vrb_out_table(stdout, rows);

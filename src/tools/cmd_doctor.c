@@ -16,12 +16,12 @@ enum {
 };
 
 static void (*const checks[])(struct vrb_doc *d) = {
-	vrb_check_software, vrb_check_members, vrb_check_modules, vrb_check_libraries,
-	vrb_check_nodes,    vrb_check_ports,   vrb_check_gids,	  vrb_check_gid_for,
-	vrb_check_subnets,  vrb_check_netdevs, vrb_check_pcie,	  vrb_check_irqs,
-	vrb_check_cpus,	    vrb_check_idle,    vrb_check_quota,	  vrb_check_memlock,
-	vrb_check_memory,   vrb_check_process, vrb_check_kernel,  vrb_check_udp,
-	vrb_check_counters,
+	vrb_check_software, vrb_check_members,	vrb_check_modules, vrb_check_libraries,
+	vrb_check_nodes,    vrb_check_ports,	vrb_check_gids,	   vrb_check_gid_for,
+	vrb_check_subnets,  vrb_check_netdevs,	vrb_check_qos,	   vrb_check_pcie,
+	vrb_check_irqs,	    vrb_check_cpus,	vrb_check_idle,	   vrb_check_quota,
+	vrb_check_memlock,  vrb_check_memory,	vrb_check_process, vrb_check_kernel,
+	vrb_check_udp,	    vrb_check_counters, vrb_check_objects,
 };
 
 static const struct option longs[] = {{"json", no_argument, NULL, 'j'},

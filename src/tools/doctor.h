@@ -104,6 +104,7 @@ void vrb_check_gids(struct vrb_doc *d);
 void vrb_check_gid_for(struct vrb_doc *d);
 void vrb_check_subnets(struct vrb_doc *d);
 void vrb_check_netdevs(struct vrb_doc *d);
+void vrb_check_qos(struct vrb_doc *d);
 void vrb_check_pcie(struct vrb_doc *d);
 void vrb_check_irqs(struct vrb_doc *d);
 void vrb_check_cpus(struct vrb_doc *d);
@@ -115,6 +116,7 @@ void vrb_check_process(struct vrb_doc *d);
 void vrb_check_kernel(struct vrb_doc *d);
 void vrb_check_udp(struct vrb_doc *d);
 void vrb_check_members(struct vrb_doc *d);
+void vrb_check_objects(struct vrb_doc *d);
 void vrb_check_counters(struct vrb_doc *d);
 
 void vrb_doc_print_text(const struct vrb_doc *d, bool verbose, bool quiet);

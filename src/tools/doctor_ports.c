@@ -82,24 +82,6 @@ static void check_statistics(struct vrb_doc *d, const char *netdev)
 	}
 }
 
-/* The files of the vendor's own driver package: whether marks are answered, by priority. */
-static void check_ecn(struct vrb_doc *d, const char *netdev)
-{
-	static const char *const roles[] = {"roce_np", "roce_rp"};
-	const int priority = 3;
-
-	for (size_t i = 0; i < 2; i++) {
-		char file[96];
-		long long on;
-
-		snprintf(file, sizeof(file), "/sys/class/net/%s/ecn/%s/enable/%d", netdev, roles[i],
-			 priority);
-		if (vrb_doc_number(d, &on, "%s", file) && !on)
-			vrb_doc_add(d, VRB_F_ECN_OFF, "{s:s, s:i, s:s}", "netdev", netdev,
-				    "priority", priority, "file", file);
-	}
-}
-
 static void check_netdev(struct vrb_doc *d, const struct vrb_doc_device *dev, const char *port)
 {
 	long long flags, carrier, mtu;
@@ -122,7 +104,6 @@ static void check_netdev(struct vrb_doc *d, const struct vrb_doc_device *dev, co
 			    "{s:s, s:s, s:I, s:i}", "netdev", netdev, "device", dev->name, "mtu",
 			    (json_int_t)mtu, "path_mtu", path_mtu(mtu));
 	check_statistics(d, netdev);
-	check_ecn(d, netdev);
 }
 
 void vrb_check_netdevs(struct vrb_doc *d)

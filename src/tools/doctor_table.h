@@ -177,6 +177,54 @@ X(NETDEV_DROPS, "netdev-drops", "net", NOTE,
   "frames that the NIC or the kernel had no room for",
   "ethtool -G {netdev} rx 8192; ethtool -S {netdev} | grep -E 'discard|drop|pause'")
 
+/* the class of RoCE: priorities, PFC, ETS, congestion control */
+X(QOS, "qos", "qos", OK,
+  "{netdev}: RoCE of {device} travels with DSCP {dscp} in priority {priority}, which PFC protects", "", "")
+X(PFC_OFF, "pfc-off", "qos", NOTE,
+  "{netdev}: PFC is off for all priorities, and so are pause frames: RoCE of {device} may be dropped",
+  "each loss makes RC go back; right where ECN keeps the queues short (lossy RoCE)",
+  "mlnx_qos -i {netdev} --pfc 0,0,0,1,0,0,0,0 (or: dcb pfc set dev {netdev} prio-pfc all:off 3:on), and the same at the switch")
+X(PAUSE_GLOBAL, "pause-global", "qos", NOTE,
+  "{netdev}: pause frames stop the whole port (receive {rx}, send {tx}), PFC is off",
+  "one slow receiver stops all traffic of the port, not only that of RoCE",
+  "ethtool -A {netdev} rx off tx off; mlnx_qos -i {netdev} --pfc 0,0,0,1,0,0,0,0, and the same at the switch")
+X(PFC_ALL, "pfc-all", "qos", WARN,
+  "{netdev}: PFC is on for all eight priorities",
+  "TCP and management stand still together with RoCE; NICs and switches have lossless buffers for two or three priorities; pauses spread",
+  "mlnx_qos -i {netdev} --pfc 0,0,0,1,0,0,0,0 (or: dcb pfc set dev {netdev} prio-pfc all:off 3:on)")
+X(PFC_OTHER, "pfc-other-priority", "qos", WARN,
+  "{netdev}: RoCE of {device} travels with DSCP {dscp} in priority {priority}, but PFC is on for {pfc}",
+  "packets of RoCE are dropped when a buffer is full, while another class is protected",
+  "mlnx_qos -i {netdev} --pfc with a 1 for priority {priority}; or another class: {file}")
+X(ROCE_NO_CLASS, "roce-no-class", "qos", NOTE,
+  "{netdev}: PFC is on for {pfc}, but RoCE of {device} has no class of its own: it travels in priority {priority}",
+  "programs that do not choose a traffic class themselves are not protected",
+  "echo 104 >/sys/kernel/config/rdma_cm/{device}/ports/{port}/default_roce_tos (after mkdir of rdma_cm/{device}); NCCL_IB_TC, UCX_IB_TRAFFIC_CLASS, perftest --tclass")
+X(DSCP_NO_TRUST, "dscp-no-trust", "qos", WARN,
+  "{netdev}: RoCE of {device} is marked with DSCP {dscp}, but the port does not look at DSCP: it is in priority {priority}",
+  "queues, PFC and ECN of the class do not act here",
+  "mlnx_qos -i {netdev} --trust dscp (or: dcb app add dev {netdev} dscp-prio {dscp}:3)")
+X(ROCE_TOS_DIFFERS, "roce-tos-differs", "qos", WARN,
+  "{device}/{port}: connections of rdma_cm are marked with traffic class {cm}, all others with {global}",
+  "two programs of one kind travel in different classes",
+  "echo {global} >/sys/kernel/config/rdma_cm/{device}/ports/{port}/default_roce_tos")
+X(ETS_STARVED, "ets-starved", "qos", WARN,
+  "{netdev}: priority {priority}, in which RoCE of {device} travels, is in traffic class {class}, to which ETS gives 0 % of the bandwidth",
+  "RoCE gets what all others leave",
+  "mlnx_qos -i {netdev} --tsa, --tcbw; or: dcb ets set dev {netdev} tc-bw")
+X(ETS_SHARED, "ets-shared", "qos", NOTE,
+  "{netdev}: priority {priority} of RoCE ({device}) shares traffic class {class} with {others}, for which PFC is off",
+  "what PFC stops and what it does not stop wait in one queue",
+  "mlnx_qos -i {netdev} --prio_tc (a traffic class of its own for priority {priority})")
+X(DCBX_FIRMWARE, "dcbx-firmware", "qos", NOTE,
+  "{netdev}: PFC and ETS are negotiated by the NIC's firmware (DCBX), not by this host",
+  "what mlnx_qos or dcb set here may be replaced by what the switch wishes",
+  "mlnx_qos -i {netdev} --dcbx os; or set the class at the switch")
+X(CNP_SHARES, "cnp-shares-class", "qos", NOTE,
+  "{netdev}: congestion notifications travel with DSCP {cnp}, in priority {priority}, as RoCE of {device} itself",
+  "they wait behind the traffic that they are to slow down",
+  "echo 48 >{file}; a strict traffic class for priority 6, at the switches, too")
+
 /* the way from the NIC to the CPU */
 X(PCIE, "pcie", "pci", OK,
   "{device}: PCIe {speed} x{width}, {gbps} Gb/s for {rate} Gb/s of the port", "", "")
@@ -356,6 +404,28 @@ X(MEMBERS_MANY, "members-many", "software", WARN,
   "{count} of the 255 slots of processes on the software adapter are taken",
   "beyond 255 in one network namespace no device can be opened",
   "unshare -rn (a network namespace of its own for some of them)")
+
+/* queue pairs, CQs and regions that are alive */
+X(OBJECTS, "objects", "objects", OK,
+  "{device}: {owner} holds {qps} queue pair(s), {cqs} CQ(s), {mrs} memory region(s){size}", "", "")
+X(OBJECTS_NONE, "objects-none", "objects", OK,
+  "the kernel has no RDMA netlink ({error}): there are no queue pairs but those of the software adapter", "", "")
+X(OBJECTS_UNKNOWN, "objects-unknown", "objects", NOTE,
+  "who holds queue pairs of {device} cannot be told: RDMA netlink says {error}",
+  "a leak, or a queue pair in the error state, is not seen",
+  "modprobe ib_core (Linux 4.17 or newer); rdma resource show qp")
+X(QP_FAILED, "qp-failed", "objects", WARN,
+  "{device}: {count} queue pair(s) of {owner} are in the error state, the first is {qpn}",
+  "whatever is posted there ends in WR_FLUSH_ERR; each holds memory of the NIC",
+  "rdma resource show qp dev {device} pid {pid}; the first completion with an error says why: verbena explain STATUS")
+X(QP_WAITING, "qp-not-connected", "objects", NOTE,
+  "{device}: {count} queue pair(s) of {owner} are in RESET or INIT, the first is {qpn}",
+  "nothing can be sent or received there until ibv_modify_qp has taken it to RTR and RTS",
+  "rdma resource show qp dev {device} pid {pid}; normal while a server waits for its client")
+X(OBJECTS_MANY, "objects-many", "objects", WARN,
+  "{device}: {count} of {max} {what} are in use",
+  "beyond it objects cannot be created (ENOMEM, EINVAL); long before, the NIC's caches miss",
+  "rdma resource show; share queue pairs (SRQ, XRC, DCT), register larger pieces")
 
 /* what the counters did in a time (--watch) */
 X(WATCH_RATE, "watch", "watch", OK,

@@ -21,7 +21,7 @@
 #define MARK	 "VERBENA_PERF_SYSTEM"
 
 /* In the folders that the dynamic linker looks into, ours and what the user set left out. */
-static bool find_system(char *out, size_t size)
+bool vrb_perf_find_system(char *out, size_t size)
 {
 	static const char *const more[] = {"/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu",
 					   "/usr/lib64", "/usr/lib", "/usr/local/lib"};
@@ -61,7 +61,7 @@ int vrb_perf_use_system(const char *file, char **argv)
 		return unsetenv(MARK) | unsetenv("LD_PRELOAD");
 	if (file)
 		snprintf(path, sizeof(path), "%s", file);
-	if (file ? access(path, R_OK) != 0 : !find_system(path, sizeof(path))) {
+	if (file ? access(path, R_OK) != 0 : !vrb_perf_find_system(path, sizeof(path))) {
 		vrb_complain("--system: %s: there is no %s of the system (package libibverbs1)",
 			     file ? file : "no folder of the dynamic linker has it", LIB_NAME);
 		return -1;
