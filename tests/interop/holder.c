@@ -23,14 +23,20 @@ int main(void)
 		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
 		.qp_type = IBV_QPT_RC,
 	};
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 	struct ibv_qp *fresh, *failed;
 
 	if (!pd || !cq || !memory || !ibv_reg_mr(pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE))
 		return 1;
 	fresh = ibv_create_qp(pd, &init);
 	failed = ibv_create_qp(pd, &init);
-	if (!fresh || !failed || ibv_modify_qp(failed, &attr, IBV_QP_STATE))
+	/* the kernel's table has no way from RESET to ERR */
+	if (!fresh || !failed ||
+	    ibv_modify_qp(failed, &attr,
+			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
+		return 1;
+	attr.qp_state = IBV_QPS_ERR;
+	if (ibv_modify_qp(failed, &attr, IBV_QP_STATE))
 		return 1;
 	printf("%u %u\n", fresh->qp_num, failed->qp_num);
 	fflush(stdout);
