@@ -123,6 +123,10 @@ int vrb_hcq_poll(struct vrb_hcq *cq, uint32_t n, struct vrb_wc *wc)
 		else
 			vrb_engine_turn(e, vrb_clock_now());
 		got = vrb_cq_poll(&cq->core, n, wc);
+	} else if (got < n && vrb_unlikely(e->acks_urgent)) {
+		/* the caller may be about to sleep (vrb_hcq_arm) */
+		vrb_engine_flush_acks(e, vrb_peek(&e->now), true);
+		vrb_engine_ring_bells(e);
 	}
 	vrb_engine_unlock(e);
 	return (int)got;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues, shared receive queues and the memory of work queues. */
 #include "hca/wire.h"
+#include "hca/work.h"
 #include "hca/engine.h"
 
 #include <errno.h>
@@ -192,9 +193,15 @@ int vrb_hcq_arm(struct vrb_hcq *cq, bool solicited_only)
 		vrb_engine_apply(e);
 	}
 	/* Whoever arms is about to sleep, perhaps in poll(): nothing may be owed, and the helper
-	 * answers the bell. */
+	 * answers the bell. By the wire an acknowledgement is a send of its own and wakes the peer,
+	 * so it waits a little: before it sleeps the program polls once more, and what it posts in
+	 * answer to a completion takes it along; else a poll that finds nothing sends it,
+	 * ibv_get_cq_event, or the helper's next tick. */
 	vrb_wire_flush(e);
-	vrb_engine_flush_acks(e, vrb_peek(&e->now), false);
+	if (atomic_load_explicit(&e->n_wire, memory_order_relaxed))
+		vrb_work_hurry_acks(e);
+	else
+		vrb_engine_flush_acks(e, vrb_peek(&e->now), false);
 	vrb_engine_ring_bells(e);
 	vrb_engine_unlock(e);
 	if (cq->chan)

@@ -40,6 +40,14 @@ void vrb_engine_owes(struct vrb_engine *e, struct vrb_hqp *q, bool urgent)
 	vrb_work_count(e);
 }
 
+void vrb_work_hurry_acks(struct vrb_engine *e)
+{
+	if (vrb_list_empty(&e->acks))
+		return;
+	e->acks_urgent = true;
+	vrb_work_count(e);
+}
+
 void vrb_work_drop_active(struct vrb_hqp *q)
 {
 	q->on_active = false;

@@ -9,6 +9,8 @@
 
 /* The lists changed: n_work follows. */
 void vrb_work_count(struct vrb_engine *e);
+/* The acknowledgements that are owed, if there are, go out with the next turn. */
+void vrb_work_hurry_acks(struct vrb_engine *e);
 void vrb_work_drop_active(struct vrb_hqp *q);
 void vrb_work_drop_acks(struct vrb_hqp *q);
 /* Timers are to be looked at when it is d. */
