@@ -34,6 +34,8 @@ struct inquiry {
 	uint32_t big_len, n_sent;
 	uint8_t flags;
 	int fd;
+	uint32_t ifindex; /* and dst: by the wire */
+	struct vrb_gid dst;
 	uint64_t nonce; /* of the short question; the long one has the next */
 	vrb_ns began, send_at;
 };
@@ -160,6 +162,8 @@ static void begin_wire(struct vrb_engine *e, struct inquiry *in, const struct vr
 	in->facts.by_wire = true;
 	in->is_here = vrb_gid_is_local(&q->wire.dst);
 	in->head = (u->v4 ? VRB_IPV4_LEN : VRB_IPV6_LEN) + VRB_UDP_LEN;
+	in->ifindex = u->ifindex;
+	in->dst = q->wire.dst;
 	measure(in, q, una);
 	in->fd = vrb_udp_ask_open(u, &q->wire.dst);
 	if (in->fd < 0 || vrb_meet_watch(e, VRB_EV_ASK, in->fd)) {
@@ -215,12 +219,14 @@ static void begin_local(struct vrb_engine *e, struct inquiry *in)
 }
 
 /* Within this host a process may not have opened its port yet, or be stopped: the registry knows.
- */
+ * Elsewhere there may be no host, which the kernel tells sockets only after seconds. */
 static void give_up(struct vrb_engine *e, struct inquiry *in, vrb_ns now)
 {
 	struct vrb_facts *f = &in->facts;
 
 	if (f->answered || f->by_name || !in->is_here) {
+		if (!f->answered && !f->by_name && vrb_udp_no_neighbour(&in->dst, in->ifindex))
+			broken(in, EHOSTUNREACH);
 		finish(e, in);
 		return;
 	}

@@ -135,6 +135,8 @@ int vrb_udp_ask_open(const struct vrb_udp *u, const struct vrb_gid *dst);
 void vrb_udp_ask_drain(int fd);
 /* Filled with zeros up to len. 0 or -errno, which may be what the network has said before. */
 int vrb_udp_ask_send(int fd, const uint8_t ask[VRB_ASK_LEN], uint32_t len);
+/* The kernel's table of neighbours says that the next host on the way to dst does not answer. */
+bool vrb_udp_no_neighbour(const struct vrb_gid *dst, uint32_t ifindex);
 /* To whom has asked by net. */
 void vrb_udp_ask_answer(const struct vrb_udp *u, const struct vrb_net *net,
 			const uint8_t ask[VRB_ASK_LEN], uint32_t len);

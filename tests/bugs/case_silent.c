@@ -7,11 +7,14 @@
 #include "kit.h"
 
 #include <arpa/inet.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define QUICK .timeout = 12, .retry_cnt = 2 /* 17 ms, three tries */
 
@@ -182,6 +185,124 @@ static void foreign(const struct k_case *c)
 	want_reason(&p, 64, "retry_untold", NULL);
 }
 
+/* Runs a line of shell in the far end's namespace; false when that fails. */
+static bool far_shell(const char *line)
+{
+	char whole[512];
+
+	snprintf(whole, sizeof(whole), "nsenter --net=%s sh -c \"%s\" 2>/dev/null", k_far_network,
+		 line);
+	return !system(whole);
+}
+
+/* Lives as long as the case, for its network namespace. */
+static pid_t hold_network(void)
+{
+	pid_t holder;
+	int ready[2];
+	char c;
+
+	K_CHECK(!pipe(ready));
+	holder = fork();
+	K_CHECK(holder >= 0);
+	if (!holder) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (unshare(CLONE_NEWNET) || write(ready[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	if (read(ready[0], &c, 1) != 1)
+		k_skip("no second network namespace");
+	close(ready[0]);
+	return holder;
+}
+
+/* Two networks of one cable: v0 here and v1 in the far end's namespace, with one address each. */
+static void make_cable(const char *here, const char *there)
+{
+	static char path[64];
+	char line[384];
+	pid_t holder;
+
+	k_own_network();
+	holder = hold_network();
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)holder);
+	k_far_network = path;
+	k_two_processes = true;
+	snprintf(line, sizeof(line),
+		 "(ip link set lo down; ip link add v0 type veth peer name v1 netns %d && "
+		 "ip link set v0 addrgenmode none up && ip addr add %s dev v0) 2>/dev/null",
+		 (int)holder, here);
+	if (system(line))
+		k_skip("no `ip`, or no veth");
+	snprintf(line, sizeof(line), "ip link set v1 addrgenmode none up && ip addr add %s dev v1",
+		 there);
+	if (!far_shell(line))
+		k_skip("no `nsenter`");
+}
+
+static void make_v4_cable(void)
+{
+	make_cable("10.9.9.1/24", "10.9.9.2/24");
+}
+
+/* The far host takes what comes to RoCE's port no longer, or never did. */
+static void drop_4791(void)
+{
+	if (!far_shell("nft 'add table ip t; add chain ip t i { type filter hook input priority 0; "
+		       "}; add rule ip t i udp dport 4791 drop'"))
+		k_skip("no `nft`, or the kernel has no nf_tables");
+}
+
+static void no_host(const struct k_case *c)
+{
+	struct k_opts oa = {QUICK, .dest_v4 = 0x0a090909};
+	struct k_pair p;
+
+	make_v4_cable();
+	if (c->i)
+		oa.dest_v4 = 0xc0000207; /* behind a router that is not there */
+	if (c->i && system("ip route add 192.0.2.0/24 via 10.9.9.254"))
+		k_skip("no route can be set");
+	k_pair(&p, &oa, NULL);
+	want_reason(&p, 64, "retry_no_host", "113");
+}
+
+static void dropped(const struct k_case *c)
+{
+	struct k_opts oa = {QUICK};
+	struct k_pair p;
+
+	make_v4_cable();
+	if (c->i) /* who is busy must not fail before */
+		oa.timeout = 17;
+	k_pair(&p, &oa, NULL);
+	if (c->i)
+		talk(&p, 64);
+	drop_4791();
+	want_reason(&p, 64, c->said, NULL);
+}
+
+/* The GIDs of both ends are link-local (fe80): they work, and when nobody has the peer's any more
+ * the network says so. */
+static void link_local(const struct k_case *c)
+{
+	struct k_opts oa = {QUICK};
+	struct k_pair p;
+
+	make_cable("fe80::9:1/64 nodad", "fe80::9:2/64 nodad");
+	k_pair(&p, c->i ? &oa : NULL, NULL);
+	K_CHECK(p.a.self.gid.raw[0] == 0xfe && p.b.self.gid.raw[0] == 0xfe);
+	if (!c->i) {
+		talk(&p, 64);
+		return;
+	}
+	K_CHECK(far_shell("ip -6 addr del fe80::9:2/64 dev v1"));
+	want_reason(&p, 64, "retry_no_host", "113");
+}
+
 /* Faults on the way, by a plan: c->said is the reason, c->i the length of the message. */
 struct fault {
 	const char *plan;
@@ -231,6 +352,12 @@ static const struct k_case cases[] = {
 	{"packets_lost", by_fault, 64, 0, "retry_lost", 0, true},
 	{"mtu_black_hole", by_fault, 1024, 1, "retry_mtu", 0, true},
 	{"acks_lost", by_fault, 64, 2, "retry_acks_lost", 0, true},
+	{"no_host_answers", no_host, 0, 0, NULL, 0, true},
+	{"no_router_answers", no_host, 1, 0, NULL, 0, true},
+	{"link_local_gids", link_local, 0, 0, NULL, 0, true},
+	{"link_local_gone", link_local, 1, 0, NULL, 0, true},
+	{"dropped_after_traffic", dropped, 1, 0, "retry_silence", 0, true},
+	{"dropped_from_the_start", dropped, 0, 0, "retry_untold", 0, true},
 	{"cannot_be_told", foreign, 0, 0, NULL, 0, true},
 };
 /* clang-format on */

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 bool k_two_processes;
+const char *k_far_network;
 
 /* ---- requests */
 
@@ -69,6 +70,8 @@ static void fork_far_end(struct k_end *e)
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(s[0]);
+		if (k_far_network && setns(open(k_far_network, O_RDONLY | O_CLOEXEC), CLONE_NEWNET))
+			_exit(1);
 		k_log_start();
 		_exit(k_run_far_end(s[1]));
 	}

@@ -185,6 +185,8 @@ extern const size_t k_n_groups;
 
 /* Set by the runner: where the far end of the next pair lives. */
 extern bool k_two_processes;
+/* Not NULL: the file of the network namespace in which its process lives. */
+extern const char *k_far_network;
 void k_log_start(void);	     /* from now on stderr goes to a file that k_said reads */
 int k_run_far_end(int sock); /* main loop of the process of a far end */
 extern int k_real_stderr;    /* stderr as it was before k_log_start */
