@@ -25,8 +25,8 @@
  *
  * slow_rx == 0 says: RC, RTS or SQD (or RTR with COMM_EST made), rx_seq == 0, nak_sent == false,
  * nak_syndrome == 0, no SRQ, not tapped. Then a SEND Only with psn == epsn whose receive (rq.head
- * != rq.tail) has room and good keys is taken by: placement; epsn + 1; ack_psn = psn; msn + 1 (24
- * bits); ack_pending |= AckReq; rq.head + 1; the completion pushed. Nothing else changes. Both CQs
+ * != rq.tail) has room and good keys is taken by: placement; epsn + 1; ack_psn = psn; msn + 1;
+ * ack_pending |= AckReq; rq.head + 1; the completion pushed. Nothing else changes. Both CQs
  * must not be dead and have room (the full step handles overrun).
  */
 #ifndef VRB_CORE_QP_H
@@ -97,7 +97,7 @@ struct vrb_qp {
 	struct vrb_psn una_psn;	  /* oldest unacknowledged */
 	struct vrb_psn epsn;	  /* expected from the peer */
 	struct vrb_psn ack_psn;	  /* epsn - 1 (until ERR): what a plain ACK says */
-	uint32_t msn;
+	uint32_t msn;		  /* messages taken since RTR; packets carry the low 24 bits */
 	uint32_t sq_free, sq_una, sq_send;
 	struct vrb_wq sq, rq;
 	struct vrb_cq *scq, *rcq;

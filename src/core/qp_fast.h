@@ -96,7 +96,7 @@ static inline void vrb_qp_fast_recv_done(struct vrb_qp *qp, uint32_t len, bool a
 	vrb_cq_commit(qp->rcq);
 	qp->ack_psn = qp->epsn;
 	qp->epsn = vrb_psn_add(qp->epsn, 1);
-	qp->msn = (qp->msn + 1) & VRB_PSN_MASK;
+	qp->msn++;
 	qp->ack_pending |= ackreq;
 	qp->rq.head++;
 }

@@ -164,7 +164,7 @@ bool vrb_rd_accept(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_fx *
 	owe(qp, qp->rd_tail - 1);
 	if (!read)
 		execute_atomic(pkt, host, s, fx);
-	qp->msn = (qp->msn + 1) & VRB_PSN_MASK;
+	qp->msn++;
 	return true;
 }
 
@@ -227,7 +227,7 @@ static void head(const struct vrb_qp *qp, struct vrb_tx *tx, unsigned op, struct
 		.pkey = VRB_PKEY_DEFAULT,
 		.dqpn = qp->dqpn,
 		.psn = psn,
-		.msn = qp->msn,
+		.msn = qp->msn & VRB_PSN_MASK,
 	};
 	tx->av = NULL;
 	tx->n_seg = 0;

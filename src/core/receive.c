@@ -111,7 +111,7 @@ static bool no_receive(const struct vrb_qp *qp, const struct vrb_pkt *pkt, struc
 static void count_message(struct vrb_qp *qp)
 {
 	qp->rx_seq = VRB_RX_IDLE;
-	qp->msn = (qp->msn + 1) & VRB_PSN_MASK;
+	qp->msn++;
 }
 
 static void complete(struct vrb_qp *qp, const struct vrb_pkt *pkt, enum vrb_wc_opcode opcode,

@@ -327,7 +327,7 @@ static struct vrb_pkt ack_of(const struct vrb_qp *c, struct vrb_psn psn)
 				.pkey = 0xffff,
 				.psn = psn,
 				.dqpn = c->dqpn,
-				.msn = c->msn};
+				.msn = c->msn & VRB_PSN_MASK};
 }
 
 void vrb_tap_out(struct vrb_engine *e, struct vrb_hqp *q, const struct vrb_psn *ack)

@@ -38,6 +38,20 @@ static void test_send_only(void **state)
 	kit_free(k);
 }
 
+/* The count runs on, the packet has 24 bits of it. */
+static void test_msn_is_24_bits(void **state)
+{
+	struct kit *k = kit(0);
+
+	(void)state;
+	k->qp.msn = VRB_PSN_MASK + 1;
+	post_recv(k, 1, 0, 100);
+	give(k, SEND(200, 60));
+	assert_int_equal(k->qp.msn, VRB_PSN_MASK + 2);
+	want(k, RESP, P(VRB_OP_ACK, 200, .syndrome = 0x1f, .msn = 1));
+	kit_free(k);
+}
+
 static void test_no_ackreq_no_ack(void **state)
 {
 	struct kit *k = kit(0);
@@ -698,6 +712,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_send_only),
+		cmocka_unit_test(test_msn_is_24_bits),
 		cmocka_unit_test(test_no_ackreq_no_ack),
 		cmocka_unit_test(test_acks_coalesce),
 		cmocka_unit_test(test_multi_packet_send),
