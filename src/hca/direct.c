@@ -189,8 +189,8 @@ static void complete(struct vrb_hqp *q, struct vrb_swqe *w)
 	c->sq.tail++;
 	c->sq_send++;
 	c->sq_una++;
-	q->stats->tx_packets++;
-	q->stats->tx_bytes += w->len;
+	q->count.tx_packets++;
+	q->count.tx_bytes += w->len;
 	if (!(w->flags & VRB_WRF_SIGNALED))
 		return;
 	cqe.wc = (struct vrb_wc){
@@ -261,6 +261,6 @@ void vrb_direct_told(struct vrb_hqp *q, struct vrb_psn psn)
 		return;
 	c->epsn = psn;
 	c->ack_psn = vrb_psn_sub(psn, 1);
-	c->msn = (c->msn + (uint32_t)n) & VRB_PSN_MASK;
-	q->stats->rx_packets += (uint32_t)n;
+	c->msn += (uint32_t)n;
+	q->count.rx_packets += (uint32_t)n;
 }

@@ -137,9 +137,11 @@ struct vrb_engine {
 	struct vrb_keytab keys;
 	struct vrb_peer *peer[VRB_PEERS];
 	struct vrb_list contexts;
-	uint32_t next_pd;
+	uint32_t next_pd, next_cq;
 	uint32_t prefetch;
 	struct vrb_stats_page *stats;
+	struct vrb_hqp_counts gone_counts[VRB_STATS_DEVICES]; /* of destroyed queue pairs */
+	vrb_ns tally_at;				      /* the next look at their messages */
 	struct vrb_export *export;
 	int export_fd;
 	struct vrb_wire *_Atomic wire; /* NULL until the first use */
@@ -331,6 +333,14 @@ bool vrb_hca_may_pin(struct vrb_engine *e, uint64_t bytes);
 int vrb_stats_open(struct vrb_engine *e);
 void vrb_stats_close(struct vrb_engine *e);
 struct vrb_stats_device *vrb_stats_device(struct vrb_engine *e, const struct vrb_hdev *dev);
+/* Lock held, like the rest: q ends, what it has counted stays. */
+void vrb_stats_bury(struct vrb_engine *e, const struct vrb_hqp *q);
+/* Before somebody reads the page. */
+void vrb_stats_fold(struct vrb_engine *e);
+/* What q's messages are since the last look; the indices jump: they begin from where they are. */
+void vrb_stats_tally(struct vrb_hqp *q);
+void vrb_stats_tally_from(struct vrb_hqp *q);
+void vrb_stats_tick(struct vrb_engine *e, vrb_ns now); /* by the helper */
 
 /* device.c */
 bool vrb_gid_is_local(const struct vrb_gid *gid);

@@ -106,8 +106,8 @@ bool vrb_hqp_fast_post(struct vrb_hqp *q, struct vrb_swqe *w, bool hold)
 	}
 	p->tx.head++;
 	vrb_engine_pushed(e, p);
-	q->stats->tx_packets++;
-	q->stats->tx_bytes += w->len;
+	q->count.tx_packets++;
+	q->count.tx_bytes += w->len;
 	if (vrb_unlikely(!q->on_timers))
 		vrb_engine_timer(e, q);
 	return true;
@@ -143,7 +143,7 @@ static inline bool take_ack(struct vrb_engine *e, struct vrb_peer *p, struct vrb
 	if (l->body[0] != (VRB_AETH_ACK | VRB_AETH_CREDITS_UNLIMITED) || q->on_active ||
 	    !vrb_qp_fast_ack(&q->core, vrb_psn((uint32_t)(word >> 32)), vrb_engine_timer_base(e)))
 		return false;
-	q->stats->rx_packets++;
+	q->count.rx_packets++;
 	vrb_shm_pop(&p->rx, false, 0);
 	if (vrb_unlikely(vrb_shm_publish_due(&p->rx)) && vrb_shm_publish(&p->rx))
 		vrb_peer_wake(p);
@@ -191,8 +191,8 @@ static inline bool take_line(struct vrb_engine *e, struct vrb_peer *p, uint64_t 
 	else
 		memcpy(dst, src, len);
 	vrb_qp_fast_recv_done(c, len, true);
-	q->stats->rx_packets++;
-	q->stats->rx_bytes += len;
+	q->count.rx_packets++;
+	q->count.rx_bytes += len;
 	vrb_shm_pop(&p->rx, flags & VRB_SHM_DATA_REF, end);
 	vrb_engine_owes(e, q, flags & VRB_SHM_ACKREQ);
 	if (vrb_unlikely(++q->acks_owed >= VRB_ACK_BATCH))

@@ -75,6 +75,7 @@ static void run_timers(struct vrb_engine *e)
 	vrb_poke(&e->now, now);
 	atomic_store_explicit(&e->helper_deep, false, memory_order_relaxed);
 	vrb_meet_tick(e, now);
+	vrb_stats_tick(e, now);
 	vrb_engine_flush_acks(e, now, false);
 	vrb_engine_ring_bells(e);
 	/* A whole turn: the answer that a timer waits for may lie in a ring. */

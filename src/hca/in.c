@@ -14,11 +14,18 @@
 #define WAIT_ASIDE_NS	   VRB_NS_PER_S
 #define WAIT_STEP_NS	   VRB_NS_PER_MS /* between two looks: more was not ours */
 
-static void note_nak(const struct vrb_hqp *q, const struct vrb_pkt *pkt)
+static void note_nak(struct vrb_hqp *q, const struct vrb_pkt *pkt)
 {
 	const struct vrb_report r = {
 		.verdict = VRB_V_NAK_GOT, .qpn = q->core.qpn, .val = {pkt->syndrome, pkt->psn.v}};
 
+	if ((pkt->syndrome & VRB_AETH_KIND_MASK) == VRB_AETH_RNR) {
+		q->count.rnr_got++;
+		q->stats->rnr_naks_received++;
+	} else {
+		q->count.naks_got++;
+		q->stats->sequence_naks_received += pkt->syndrome == VRB_NAK_PSN_SEQ;
+	}
 	vrb_hca_refuse(&r);
 }
 
@@ -57,8 +64,8 @@ void vrb_engine_take(struct vrb_engine *e, struct vrb_hqp *q, const struct vrb_p
 	struct vrb_qp *c = &q->core;
 
 	step(e, q, pkt, now);
-	q->stats->rx_packets++;
-	q->stats->rx_bytes += pkt->len;
+	q->count.rx_packets++;
+	q->count.rx_bytes += pkt->len;
 	if (vrb_unlikely(q->wire.addr))
 		vrb_wire_adapt(q, now);
 	if (c->ack_pending || c->resp_pending) {

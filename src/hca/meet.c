@@ -290,8 +290,10 @@ void vrb_meet_on_accepted(struct vrb_engine *e, int sock)
 	}
 	if (got == VRB_MEET_MSG && m.hello.type == VRB_MEET_CAPTURE && vrb_tap_attach(e, sock, &m))
 		return;
-	if (got == VRB_MEET_MSG && m.hello.type == VRB_MEET_STATS)
+	if (got == VRB_MEET_MSG && m.hello.type == VRB_MEET_STATS) {
+		vrb_stats_fold(e);
 		vrb_meet_send(sock, &mine, &e->stats_fd, 1);
+	}
 	if (got == VRB_MEET_MSG && m.hello.type == VRB_MEET_STORY)
 		vrb_story_tell(e, sock, m.hello.arg);
 	if (got == VRB_MEET_MSG && m.hello.type == VRB_MEET_ASK)

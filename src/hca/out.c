@@ -30,8 +30,8 @@ static void push(struct vrb_engine *e, struct vrb_peer *p, struct vrb_hqp *q,
 		vrb_direct_tell(e, q, p);
 	vrb_shm_push(&p->tx, &tx->pkt, tx->seg, ack, tx->av ? &grh : NULL);
 	vrb_engine_pushed(e, p);
-	q->stats->tx_packets++;
-	q->stats->tx_bytes += tx->pkt.len;
+	q->count.tx_packets++;
+	q->count.tx_bytes += tx->pkt.len;
 }
 
 /* The next UD message's destination. */
@@ -151,11 +151,17 @@ out:
 	vrb_work_count(e);
 }
 
-static void note_nak(const struct vrb_hqp *q, const struct vrb_pkt *pkt)
+static void note_nak(struct vrb_hqp *q, const struct vrb_pkt *pkt)
 {
 	const struct vrb_report r = {
 		.verdict = VRB_V_NAK_SENT, .qpn = q->core.qpn, .val = {pkt->syndrome, pkt->psn.v}};
 
+	if ((pkt->syndrome & VRB_AETH_KIND_MASK) == VRB_AETH_RNR) {
+		q->count.rnr_sent++;
+		q->stats->rnr_naks_sent++;
+	} else {
+		q->stats->sequence_naks_sent += pkt->syndrome == VRB_NAK_PSN_SEQ;
+	}
 	vrb_hca_refuse(&r);
 }
 

@@ -146,6 +146,7 @@ int vrb_hqp_destroy(struct vrb_hqp *q)
 		vrb_qp_fini(&q->core);
 		vrb_event_purge_async(q->ctx, q->user);
 		vrb_story_bury(e, q);
+		vrb_stats_bury(e, q);
 		e->qp[q->core.qpn & VRB_QPN_INDEX_MASK] = NULL;
 		e->n_qps--;
 		vrb_list_del(&q->ctx_node);
@@ -290,7 +291,10 @@ int vrb_hqp_modify(struct vrb_hqp *q, const struct vrb_qp_attr *attr, uint32_t m
 		if (mask & VRB_QPA_STATE &&
 		    (attr->state == VRB_QPS_RESET || attr->state == VRB_QPS_ERR))
 			vrb_engine_last_ack(e, q, vrb_peek(&e->now));
+		vrb_stats_tally(q);
 		vrb_qp_modify(&q->core, attr, mask, link_mtu(q), link_window(q, connect), &e->fx);
+		if (mask & VRB_QPA_STATE && attr->state < VRB_QPS_RTS)
+			vrb_stats_tally_from(q);
 		if (q->wire.addr)
 			vrb_wire_modified(q, mask);
 		if (mask & VRB_QPA_STATE)

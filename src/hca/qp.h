@@ -52,6 +52,19 @@ struct vrb_hqp_wait {
 	vrb_ns spent, spent_behind; /* what has been waited */
 };
 
+/* What passed, of either link. The first half is written for each packet, here and nowhere else:
+ * the device's row of the counters page gets it when somebody asks (stats.c). */
+struct vrb_hqp_counts {
+	uint64_t tx_packets, tx_bytes, rx_packets, rx_bytes;
+	uint64_t retransmits, rnr_sent, rnr_got, naks_got;
+};
+
+/* Messages since it was made: what the core's indices have shown so far (vrb_stats_tally). */
+struct vrb_hqp_tally {
+	uint64_t sent, taken;
+	uint32_t sq_una, msn; /* of the core, as seen last */
+};
+
 struct vrb_hqp {
 	/* what the straight line touches, one cache line */
 	struct vrb_engine *e;
@@ -64,6 +77,7 @@ struct vrb_hqp {
 	struct vrb_psn acked; /* what that said */
 	struct vrb_list stall_node;
 
+	_Alignas(64) struct vrb_hqp_counts count;
 	_Alignas(64) struct vrb_qp core;
 	struct vrb_hctx *ctx;
 	struct vrb_hpd *pd;
@@ -76,8 +90,9 @@ struct vrb_hqp {
 	vrb_ns gone_at; /* the peer's process has ended: from then on this counts; 0 no */
 	uint32_t gone_slot;
 	struct vrb_story *story; /* hca/story.h */
-	uint32_t n_timeouts;	 /* of the core, as told */
-	uint32_t fault_number;	 /* by order of creation, while there is a fault plan */
+	struct vrb_hqp_tally tally;
+	uint32_t n_timeouts;   /* of the core, as told */
+	uint32_t fault_number; /* by order of creation, while there is a fault plan */
 	uint32_t n_mcast;
 	struct vrb_gid *mcast;
 	void *mem; /* rings */
@@ -92,7 +107,7 @@ struct vrb_hctx {
 	int async_fd;
 	struct vrb_hasync *async;
 	uint32_t async_head, async_tail, async_cap;
-	struct vrb_list node, qps, cqs, srqs;
+	struct vrb_list node, qps, cqs, srqs, mrs;
 };
 
 #endif

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The counters page: shared memory that outside readers map read-only (include/verbena/stats.h). */
+/*
+ * The counters page: shared memory that outside readers map read-only (include/verbena/stats.h).
+ * What is counted for each packet is counted at its queue pair, and put into the device's row when
+ * somebody asks for the page. Messages are not counted at all: they are what the queue pairs'
+ * indices have moved.
+ */
 #include "hca/engine.h"
 
 #include <errno.h>
@@ -9,6 +14,8 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+
+#define TALLY_NS (60 * VRB_NS_PER_S) /* no queue pair makes 2^32 messages in this time */
 
 int vrb_stats_open(struct vrb_engine *e)
 {
@@ -62,11 +69,84 @@ void vrb_stats_close(struct vrb_engine *e)
 
 struct vrb_stats_device *vrb_stats_device(struct vrb_engine *e, const struct vrb_hdev *dev)
 {
-	struct vrb_stats_device *d = &e->stats->device[dev->index % VRB_STATS_DEVICES];
+	uint32_t i = dev->index % VRB_STATS_DEVICES;
+	struct vrb_stats_device *d = &e->stats->device[i];
 
 	if (!d->name[0]) {
 		memcpy(d->name, dev->name, sizeof(d->name));
-		e->stats->n_devices++;
+		if (e->stats->n_devices <= i)
+			e->stats->n_devices = i + 1;
 	}
 	return d;
+}
+
+static void add(struct vrb_hqp_counts *to, const struct vrb_hqp_counts *from)
+{
+	to->tx_packets += from->tx_packets;
+	to->tx_bytes += from->tx_bytes;
+	to->rx_packets += from->rx_packets;
+	to->rx_bytes += from->rx_bytes;
+}
+
+/* Which row of the page a context counts in. */
+static uint32_t row_of(const struct vrb_engine *e, const struct vrb_stats_device *d)
+{
+	return (uint32_t)(d - e->stats->device);
+}
+
+void vrb_stats_bury(struct vrb_engine *e, const struct vrb_hqp *q)
+{
+	add(&e->gone_counts[row_of(e, q->stats)], &q->count);
+}
+
+void vrb_stats_fold(struct vrb_engine *e)
+{
+	struct vrb_hqp_counts all[VRB_STATS_DEVICES];
+
+	memcpy(all, e->gone_counts, sizeof(all));
+	for (struct vrb_list *c = e->contexts.next; c != &e->contexts; c = c->next) {
+		struct vrb_hctx *ctx = vrb_list_entry(c, struct vrb_hctx, node);
+
+		for (struct vrb_list *n = ctx->qps.next; n != &ctx->qps; n = n->next)
+			add(&all[row_of(e, ctx->stats)],
+			    &vrb_list_entry(n, struct vrb_hqp, ctx_node)->count);
+	}
+	for (uint32_t i = 0; i < VRB_STATS_DEVICES; i++) {
+		struct vrb_stats_device *d = &e->stats->device[i];
+
+		vrb_poke(&d->tx_packets, all[i].tx_packets);
+		vrb_poke(&d->tx_bytes, all[i].tx_bytes);
+		vrb_poke(&d->rx_packets, all[i].rx_packets);
+		vrb_poke(&d->rx_bytes, all[i].rx_bytes);
+	}
+}
+
+/* ---- messages: 32-bit indices of the core, widened before they can pass twice */
+
+void vrb_stats_tally(struct vrb_hqp *q)
+{
+	struct vrb_hqp_tally *t = &q->tally;
+
+	t->sent += q->core.sq_una - t->sq_una;
+	t->taken += q->core.msn - t->msn;
+	vrb_stats_tally_from(q);
+}
+
+void vrb_stats_tally_from(struct vrb_hqp *q)
+{
+	q->tally.sq_una = q->core.sq_una;
+	q->tally.msn = q->core.msn;
+}
+
+void vrb_stats_tick(struct vrb_engine *e, vrb_ns now)
+{
+	if (vrb_likely(now < e->tally_at))
+		return;
+	e->tally_at = now + TALLY_NS;
+	for (struct vrb_list *c = e->contexts.next; c != &e->contexts; c = c->next) {
+		struct vrb_hctx *ctx = vrb_list_entry(c, struct vrb_hctx, node);
+
+		for (struct vrb_list *n = ctx->qps.next; n != &ctx->qps; n = n->next)
+			vrb_stats_tally(vrb_list_entry(n, struct vrb_hqp, ctx_node));
+	}
 }

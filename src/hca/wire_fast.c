@@ -29,8 +29,8 @@ static bool take_send(struct vrb_engine *e, struct vrb_hqp *q, const uint8_t *bt
 		return false;
 	memcpy(dst, bth + VRB_BTH_LEN, len);
 	vrb_qp_fast_recv_done(c, len, bth[8] & 0x80);
-	q->stats->rx_packets++;
-	q->stats->rx_bytes += len;
+	q->count.rx_packets++;
+	q->count.rx_bytes += len;
 	if (c->ack_pending)
 		vrb_engine_owes(e, q, !vrb_wire_ack_waits(e, q, len));
 	return true;

@@ -53,8 +53,8 @@ void vrb_wire_lay(struct vrb_engine *e, struct vrb_hqp *q, struct vrb_wire_addr 
 		vrb_udp_flush(&e->wire->batch);
 	if (vrb_unlikely(a->udp->n_send_failed != a->failed_seen))
 		say_failures(e->wire);
-	q->stats->tx_packets++;
-	q->stats->tx_bytes += e->tx.pkt.len;
+	q->count.tx_packets++;
+	q->count.tx_bytes += e->tx.pkt.len;
 }
 
 void vrb_wire_push(struct vrb_engine *e, struct vrb_hqp *q)

@@ -45,7 +45,10 @@ void vrb_wire_adapt(struct vrb_hqp *q, vrb_ns now)
 
 	if (c->type != VRB_QPT_RC)
 		return;
-	q->stats->retransmits += vrb_window_on_step(&w->window, c, now);
+	if (vrb_unlikely(vrb_window_on_step(&w->window, c, now))) {
+		q->count.retransmits++;
+		q->stats->retransmits++;
+	}
 	q->stats->timeouts += c->n_timeouts - w->n_timeouts;
 	q->stats->probes += c->n_probes_sent - w->n_probes;
 	w->n_timeouts = c->n_timeouts;
@@ -88,7 +91,7 @@ void vrb_wire_on_mark(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
 
 void vrb_wire_on_cnp(struct vrb_hqp *q)
 {
-	q->stats->rx_packets++;
+	q->count.rx_packets++;
 	if (q->core.type != VRB_QPT_RC)
 		return;
 	q->stats->cnps_handled++;
