@@ -3,7 +3,7 @@
  * How processes of one user in one network namespace meet: slot n of user u is the abstract Unix
  * SEQPACKET name "verbena.<u>.<n>" (with a leading NUL). Whoever has it bound owns the slot; the
  * kernel frees it when the owner ends. A client connects, sends one hello and, by its type, passes
- * a ring (one memfd), asks for the counters page (gets one memfd back), or asks for a capture.
+ * a ring (one memfd), asks for the counters page (gets one memfd back), or asks for something else.
  */
 #ifndef VRB_BASE_MEET_H
 #define VRB_BASE_MEET_H
@@ -27,6 +27,8 @@ enum vrb_meet_type {
 			       to client: with a memfd of JSON, a line each */
 	VRB_MEET_ASK = 5, /* client to owner: what is with queue pair `arg`, asks reserved[0]; owner
 			     to client: wire/ask.h */
+	VRB_MEET_ROWS = 6, /* client to owner: which objects have you, queue pairs from `arg` on;
+			      owner to client: with the memfds of struct vrb_rows and of STATS */
 };
 
 struct vrb_meet_hello {

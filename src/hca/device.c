@@ -158,6 +158,7 @@ int vrb_hctx_open(struct vrb_hdev *dev, struct vrb_hctx **out)
 	vrb_list_init(&c->qps);
 	vrb_list_init(&c->cqs);
 	vrb_list_init(&c->srqs);
+	vrb_list_init(&c->mrs);
 	vrb_engine_lock(c->e);
 	c->stats = vrb_stats_device(c->e, dev);
 	vrb_list_add_tail(&c->e->contexts, &c->node);
@@ -186,6 +187,9 @@ static void destroy_rest(struct vrb_hctx *c)
 		q->refs = 0;
 		vrb_hcq_destroy(q);
 	}
+	/* regions stay valid */
+	while (!vrb_list_empty(&c->mrs))
+		vrb_list_del(c->mrs.next);
 }
 
 void vrb_hctx_close(struct vrb_hctx *c)

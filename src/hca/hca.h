@@ -99,6 +99,9 @@ struct vrb_hmr {
 	struct vrb_hpd *pd;
 	uint32_t lkey, rkey, access;
 	uint64_t addr, iova, len;
+	struct vrb_list node;
+	vrb_ns made;
+	uint64_t caller; /* who registered it, as the face knows; 0 */
 };
 /* -EFAULT when the memory is not there (or not writable with LOCAL_WRITE). */
 int vrb_hmr_reg(struct vrb_hpd *pd, void *addr, uint64_t len, uint64_t iova, uint32_t access,
@@ -126,6 +129,7 @@ struct vrb_hcq {
 	struct vrb_hchan *chan; /* or NULL */
 	void *user;		/* the face's object */
 	uint32_t refs;		/* QPs and SRQs on it */
+	uint32_t number;	/* in order of creation, from 1 */
 	struct vrb_list node, event_node;
 	uint32_t n_events; /* queued in the channel, not yet taken */
 	bool stamp_ns, stamp_wall;

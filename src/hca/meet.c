@@ -8,6 +8,7 @@
  */
 #include "hca/ask.h"
 #include "hca/peer.h"
+#include "hca/rows.h"
 #include "hca/story.h"
 #include "hca/tap.h"
 
@@ -296,6 +297,8 @@ void vrb_meet_on_accepted(struct vrb_engine *e, int sock)
 	}
 	if (got == VRB_MEET_MSG && m.hello.type == VRB_MEET_STORY)
 		vrb_story_tell(e, sock, m.hello.arg);
+	if (got == VRB_MEET_MSG && m.hello.type == VRB_MEET_ROWS)
+		vrb_rows_tell(e, sock, m.hello.arg);
 	if (got == VRB_MEET_MSG && m.hello.type == VRB_MEET_ASK)
 		vrb_ask_on_hello(e, sock, &m.hello);
 	vrb_meet_drop(&m);

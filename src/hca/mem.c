@@ -167,8 +167,11 @@ int vrb_hmr_reg(struct vrb_hpd *pd, void *addr, uint64_t len, uint64_t iova, uin
 			       .access = access};
 	vrb_engine_lock(e);
 	err = add_keys(mr);
-	if (!err)
+	if (!err) {
+		mr->made = vrb_clock_now();
+		vrb_list_add_tail(&pd->ctx->mrs, &mr->node);
 		pd->ctx->stats->mrs++;
+	}
 	vrb_engine_unlock(e);
 	if (err) {
 		free(mr);
@@ -190,6 +193,7 @@ int vrb_hmr_dereg(struct vrb_hmr *mr)
 			vrb_direct_wait(e);
 			mr->pd->refs--;
 			mr->pd->ctx->stats->mrs--;
+			vrb_list_del(&mr->node);
 			e->pinned -= vrb_hca_pinned_bytes(mr->addr, mr->len);
 		}
 		vrb_engine_unlock(e);
@@ -245,6 +249,7 @@ int vrb_hmr_rereg(struct vrb_hmr *mr, struct vrb_hpd *pd, void *addr, uint64_t l
 		mr->pd->refs--;
 		if (addr)
 			e->pinned -= vrb_hca_pinned_bytes(mr->addr, mr->len);
+		new.node = mr->node; /* its neighbours may be others by now */
 		*mr = new;
 		if (addr)
 			err = add_keys(mr); /* there is room: two were given back */

@@ -82,6 +82,7 @@ int vrb_hcq_create(struct vrb_hctx *ctx, const struct vrb_hcq_init *init, struct
 	vrb_list_init(&cq->held_node);
 	vrb_engine_lock(ctx->e);
 	vrb_hchan_ref(cq->chan, 1);
+	cq->number = ++ctx->e->next_cq;
 	vrb_list_add_tail(&ctx->cqs, &cq->node);
 	ctx->stats->cqs++;
 	vrb_engine_unlock(ctx->e);

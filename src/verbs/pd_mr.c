@@ -47,6 +47,7 @@ struct reg {
 	size_t length;
 	uint64_t iova;
 	uint32_t access;
+	void *caller; /* where the call returns to */
 };
 
 static void show(struct vv_mr *m, struct ibv_pd *pd, const struct reg *a)
@@ -85,13 +86,15 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, const struct reg *a)
 		free(m);
 		return vv_null(err == -EFAULT ? refuse_range(a) : err);
 	}
+	m->h->caller = (uintptr_t)a->caller;
 	show(m, pd, a);
 	return &m->mr;
 }
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	struct reg a = {addr, length, (uintptr_t)addr, (uint32_t)access};
+	struct reg a = {addr, length, (uintptr_t)addr, (uint32_t)access,
+			__builtin_return_address(0)};
 
 	return reg_mr(pd, &a);
 }
@@ -99,7 +102,7 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acce
 struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 			       int access)
 {
-	struct reg a = {addr, length, iova, (uint32_t)access};
+	struct reg a = {addr, length, iova, (uint32_t)access, __builtin_return_address(0)};
 
 	return reg_mr(pd, &a);
 }
@@ -107,7 +110,7 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uin
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				unsigned int access)
 {
-	struct reg a = {addr, length, iova, access};
+	struct reg a = {addr, length, iova, access, __builtin_return_address(0)};
 
 	return reg_mr(pd, &a);
 }
