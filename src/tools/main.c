@@ -6,8 +6,8 @@
 #include <string.h>
 
 static const struct vrb_command *const commands[] = {
-	&vrb_cmd_run,  &vrb_cmd_env,	 &vrb_cmd_demo,	   &vrb_cmd_devinfo,
-	&vrb_cmd_perf, &vrb_cmd_capture, &vrb_cmd_explain, &vrb_cmd_doctor,
+	&vrb_cmd_run,	  &vrb_cmd_env,	    &vrb_cmd_demo,   &vrb_cmd_devinfo, &vrb_cmd_perf,
+	&vrb_cmd_capture, &vrb_cmd_explain, &vrb_cmd_doctor, &vrb_cmd_top,     &vrb_cmd_metrics,
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

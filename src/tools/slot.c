@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/slot.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -28,4 +29,29 @@ int vrb_slot_connect(uint32_t slot, pid_t pid, struct timeval patience)
 		return sock;
 	close(sock);
 	return -1;
+}
+
+int vrb_slot_call(uint32_t slot, pid_t *owner)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	struct ucred u = {0};
+	socklen_t size = sizeof(u);
+	int n = snprintf(sa.sun_path + 1, sizeof(sa.sun_path) - 1, VRB_MEET_NAME,
+			 (unsigned)geteuid(), (unsigned)slot);
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
+
+	if (sock < 0)
+		return -errno;
+	if (connect(sock, (struct sockaddr *)&sa,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)))
+		err = -errno;
+	else if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &u, &size))
+		err = -errno;
+	else
+		err = u.uid == geteuid() ? 0 : -EPERM;
+	*owner = u.pid;
+	if (!err)
+		return sock;
+	close(sock);
+	return err;
 }

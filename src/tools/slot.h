@@ -11,4 +11,8 @@
  * Sending to one that is stopped, with its queue full, gives up after patience. */
 int vrb_slot_connect(uint32_t slot, pid_t pid, struct timeval patience);
 
+/* The same without any waiting: a connection to the owner of a slot, or -errno; -EAGAIN: somebody
+ * owns it, and takes no connections now. */
+int vrb_slot_call(uint32_t slot, pid_t *owner);
+
 #endif

@@ -28,7 +28,8 @@ struct vrb_command {
 };
 
 extern const struct vrb_command vrb_cmd_run, vrb_cmd_env, vrb_cmd_demo, vrb_cmd_devinfo,
-	vrb_cmd_perf, vrb_cmd_capture, vrb_cmd_explain, vrb_cmd_doctor;
+	vrb_cmd_perf, vrb_cmd_capture, vrb_cmd_explain, vrb_cmd_doctor, vrb_cmd_top,
+	vrb_cmd_metrics;
 
 /* Prints "verbena: " and the sentence to stderr. */
 void vrb_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -6,7 +6,7 @@
 copy_tree
 
 says "^verbena $(cat "$(dirname "$0")/../../VERSION")$" "--version" "$verbena" --version
-for command in run env demo devinfo perf capture explain doctor; do
+for command in run env demo devinfo perf capture explain doctor top metrics; do
 	says "^  $command " "--help lists $command" "$verbena" --help
 	says "^usage: verbena $command" "help $command" "$verbena" help $command
 	says "^usage: verbena $command" "$command --help" "$verbena" $command --help
