@@ -2,7 +2,8 @@
 # libverbena.so.0: the SEND library, an ordinary client of whatever libibverbs.so.1 the program meets.
 find_library(VRB_SYSTEM_IBVERBS NAMES libibverbs.so REQUIRED)
 set(map ${CMAKE_SOURCE_DIR}/src/send/libverbena.map)
-add_library(libverbena SHARED $<TARGET_OBJECTS:vrb_send> $<TARGET_OBJECTS:vrb_base>)
+add_library(libverbena SHARED $<TARGET_OBJECTS:vrb_send> $<TARGET_OBJECTS:vrb_base>
+  $<TARGET_OBJECTS:vrb_lang>)
 target_link_libraries(libverbena PRIVATE ${VRB_SYSTEM_IBVERBS} ${HWLOC_LINK_LIBRARIES} pthread)
 target_link_options(libverbena PRIVATE -Wl,--version-script=${map} -Wl,-z,now -Wl,-z,defs)
 if(VRB_SANITIZE)

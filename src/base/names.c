@@ -134,10 +134,11 @@ static const struct names kinds[] = {
 	{'w', N(bind_reasons)}, {'q', N(queues)},     {'f', N(wc_fields)},
 };
 
-static void put_mask(struct vrb_text *t, uint64_t mask)
+static void put_mask(struct vrb_text *t, uint64_t mask, vrb_translate tr)
 {
 	const char *between = "";
 
+	(void)tr; /* words of verbs.h */
 	for (uint32_t i = 0; i < sizeof(mask_bits) / sizeof(mask_bits[0]); i++) {
 		if (!(mask >> i & 1) || !mask_bits[i])
 			continue;
@@ -153,48 +154,53 @@ static void put_mask(struct vrb_text *t, uint64_t mask)
 }
 
 /* IBA table 44: the upper three bits say which kind, the lower five which one. */
-static void put_syndrome(struct vrb_text *t, uint64_t v)
+static void put_syndrome(struct vrb_text *t, uint64_t v, vrb_translate tr)
 {
 	uint64_t code = v & 0x1f;
 
 	if (v >> 5 == 1) {
-		vrb_text_str(t, "RNR NAK, timer code ");
+		vrb_text_str(t, tr(VRB_TR("RNR NAK, timer code ")));
 		vrb_text_dec(t, code);
 	} else if (v >> 5 == 3 && code < sizeof(naks) / sizeof(naks[0])) {
-		vrb_text_str(t, naks[code]);
+		vrb_text_str(t, tr(naks[code]));
 	} else {
-		vrb_text_str(t, "AETH syndrome ");
+		vrb_text_str(t, tr(VRB_TR("AETH syndrome ")));
 		vrb_text_hex(t, v, 1);
 	}
 }
 
-static void put_verdict(struct vrb_text *t, uint64_t v)
+static void put_verdict(struct vrb_text *t, uint64_t v, vrb_translate tr)
 {
 	vrb_text_str(t, v && v < VRB_N_VERDICTS ? vrb_verdict_info((enum vrb_verdict)v)->counter
-						: "not known here");
+						: tr(VRB_TR("not known here")));
 }
 
-bool vrb_name_put(struct vrb_text *t, char kind, uint64_t v)
+bool vrb_name_put_in(struct vrb_text *t, char kind, uint64_t v, vrb_translate tr)
 {
 	static const struct {
 		char kind;
-		void (*put)(struct vrb_text *t, uint64_t v);
+		void (*put)(struct vrb_text *t, uint64_t v, vrb_translate tr);
 	} special[] = {{'m', put_mask}, {'n', put_syndrome}, {'r', put_verdict}};
 
 	for (unsigned i = 0; i < sizeof(special) / sizeof(special[0]); i++) {
 		if (special[i].kind != kind)
 			continue;
-		special[i].put(t, v);
+		special[i].put(t, v, tr);
 		return true;
 	}
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (kinds[i].kind != kind)
 			continue;
 		if (v < kinds[i].n && kinds[i].name[v])
-			vrb_text_str(t, kinds[i].name[v]);
+			vrb_text_str(t, tr(kinds[i].name[v]));
 		else
 			vrb_text_dec(t, v);
 		return true;
 	}
 	return false;
+}
+
+bool vrb_name_put(struct vrb_text *t, char kind, uint64_t v)
+{
+	return vrb_name_put_in(t, kind, v, vrb_translate_none);
 }

@@ -42,20 +42,20 @@ static size_t placeholder(const char *s, size_t *index, char *kind)
 }
 
 /* False: no such kind. */
-static bool put_value(struct vrb_text *t, char kind, uint64_t v)
+static bool put_value(struct vrb_text *t, char kind, uint64_t v, vrb_translate tr)
 {
 	if (kind == 'x')
 		vrb_text_hex(t, v, 1);
 	else if (!kind)
 		vrb_text_dec(t, v);
 	else
-		return vrb_name_put(t, kind, v);
+		return vrb_name_put_in(t, kind, v, tr);
 	return true;
 }
 
-size_t vrb_verdict_format(char *out, size_t size, const struct vrb_report *r)
+size_t vrb_verdict_format_in(char *out, size_t size, const struct vrb_report *r, vrb_translate tr)
 {
-	const char *s = vrb_verdict_info(r->verdict)->sentence;
+	const char *s = tr(vrb_verdict_info(r->verdict)->sentence);
 	struct vrb_text t;
 
 	vrb_text_init(&t, out, size);
@@ -64,10 +64,15 @@ size_t vrb_verdict_format(char *out, size_t size, const struct vrb_report *r)
 		char kind;
 
 		skip = placeholder(s, &index, &kind);
-		if (skip && put_value(&t, kind, r->val[index]))
+		if (skip && put_value(&t, kind, r->val[index], tr))
 			s += skip;
 		else
 			vrb_text_char(&t, *s++);
 	}
 	return t.len;
+}
+
+size_t vrb_verdict_format(char *out, size_t size, const struct vrb_report *r)
+{
+	return vrb_verdict_format_in(out, size, r, vrb_translate_none);
 }

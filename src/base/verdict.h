@@ -16,6 +16,7 @@
 #ifndef VRB_BASE_VERDICT_H
 #define VRB_BASE_VERDICT_H
 
+#include "base/catalog.h"
 #include "base/types.h"
 
 enum vrb_verdict_kind {
@@ -55,5 +56,7 @@ const struct vrb_verdict_info *vrb_verdict_info(enum vrb_verdict v);
 /* Writes the sentence with its values into out (always terminated); returns the length without the
  * terminator. */
 size_t vrb_verdict_format(char *out, size_t size, const struct vrb_report *r);
+/* The same in another language: sentence and names pass through tr. */
+size_t vrb_verdict_format_in(char *out, size_t size, const struct vrb_report *r, vrb_translate tr);
 
 #endif
