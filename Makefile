@@ -3,6 +3,9 @@
 PRESET ?= dev
 PREFIX ?= /usr/local
 
+# tests compare what is printed
+test check soak bench: export LANGUAGE = en
+
 all: build
 
 build:
@@ -46,7 +49,12 @@ bench:
 	@$(MAKE) --no-print-directory build PRESET=release
 	@bench/run
 
+# After a sentence has changed: what is to be translated, and the pages made of it.
+words:
+	@scripts/words
+	@scripts/troubleshooting
+
 clean:
 	rm -rf build
 
-.PHONY: all build demo test install check soak bench clean
+.PHONY: all build demo test install check soak bench words clean

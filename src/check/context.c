@@ -128,7 +128,8 @@ void vrb_chk_refused(const char *call, vrb_qpn qpn, int err)
 void vrb_chk_busy(const char *call, enum vrb_object object, uint32_t n,
 		  const struct vrb_chk_site *site)
 {
-	struct vrb_chk_finding f = {.call = call, .made = site, .made_what = "one of them made"};
+	struct vrb_chk_finding f = {
+		.call = call, .made = site, .made_what = VRB_TR("one of them made")};
 
 	if (vrb_rules_destroy(object, n, &f.r) != VRB_OK)
 		vrb_chk_report(&f);

@@ -51,7 +51,7 @@ static void leaks(enum vrb_object object, struct vrb_chk_table *t)
 			.call = "exit",
 			.pc = place[i].site->pc[0],
 			.made = place[i].site,
-			.made_what = "made",
+			.made_what = VRB_TR("made"),
 		};
 
 		vrb_chk_report(&f);
@@ -88,7 +88,7 @@ static void shared_pages(void)
 			.r = {.verdict = VRB_V_FORK_PAGE, .val = {m->addr, m->mem.len}},
 			.call = "fork",
 			.made = &m->obj.site,
-			.made_what = "registered",
+			.made_what = VRB_TR("registered"),
 		};
 
 		if (m->addr % page || m->mem.len % page)

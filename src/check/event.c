@@ -89,7 +89,7 @@ static void watch(struct ibv_comp_channel *channel)
 			.r = {.verdict = VRB_V_CQ_LOST_WAKEUP, .val = {(uint64_t)n}},
 			.call = "ibv_get_cq_event",
 			.made = &stuck->obj.site,
-			.made_what = "CQ made",
+			.made_what = VRB_TR("CQ made"),
 		};
 
 		vrb_chk_report(&f);

@@ -5,6 +5,7 @@
  * type v2, a path MTU that the port or the other end does not have.
  */
 #include "check/check.h"
+#include "lang/lang.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -62,9 +63,9 @@ static void detail_of(char *out, size_t size, const struct vrb_rules_modify *m)
 		vrb_text_init(&t, name, sizeof(name));
 		vrb_name_put(&t, 'm', g->bit);
 		len += (size_t)snprintf(
-			out + len, size - len, "verbena:   value: %s = %u (%u to %u)%s\n", name,
-			g->value, g->min, g->max,
-			g->value < g->min || g->value > g->max ? "  <-- out of range" : "");
+			out + len, size - len, vrb_tr("verbena:   value: %s = %u (%u to %u)%s\n"),
+			name, g->value, g->min, g->max,
+			g->value < g->min || g->value > g->max ? vrb_tr("  <-- out of range") : "");
 	}
 }
 
@@ -74,12 +75,13 @@ static uint32_t check(struct vrb_chk_qp *q, const struct vrb_rules_modify *m)
 	uint32_t n = vrb_rules_modify_all(m, r, FAULTS_MAX);
 	char detail[1500];
 
-	detail_of(detail, sizeof(detail), m);
+	if (n)
+		detail_of(detail, sizeof(detail), m);
 	for (uint32_t i = 0; i < n; i++) {
 		struct vrb_chk_finding f = {.r = r[i],
 					    .call = "ibv_modify_qp",
 					    .made = &q->obj.site,
-					    .made_what = "QP made",
+					    .made_what = VRB_TR("QP made"),
 					    .detail = i + 1 == n ? detail : NULL};
 
 		f.r.qpn = q->qpn;

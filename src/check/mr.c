@@ -202,7 +202,7 @@ static void give_up(const char *call, const struct vrb_chk_mr *m)
 {
 	struct vrb_chk_region *g = vrb_chk_find(&vrb_chk_regions, vrb_chk_key(m->ctx->id, m->lkey));
 	struct vrb_chk_flight f = {.lkey = m->lkey, .ctx = m->ctx->id};
-	struct vrb_chk_finding what = {.call = call, .made_what = "region registered"};
+	struct vrb_chk_finding what = {.call = call, .made_what = VRB_TR("region registered")};
 
 	vrb_chk_flight_find(&f);
 	if (!f.n)

@@ -192,7 +192,7 @@ void vrb_chk_cq_judge(struct vrb_chk_cq *c)
 		.r = {.verdict = VRB_V_CQ_POLLED_ONCE, .val = {posts}},
 		.call = "ibv_destroy_cq, or at exit",
 		.made = &c->obj.site,
-		.made_what = "CQ made",
+		.made_what = VRB_TR("CQ made"),
 	};
 
 	if (atomic_load(&c->polls) == 1 && !atomic_load(&c->has_given) && posts)

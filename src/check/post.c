@@ -40,10 +40,10 @@ static __attribute__((cold, noinline)) void bad_key(const struct where *w,
 
 	if (of) {
 		vrb_mem_refuse(&r, VRB_V_LKEY_IS_RKEY, u);
-		tell(w, &r, &of->obj.site, "region registered");
+		tell(w, &r, &of->obj.site, VRB_TR("region registered"));
 	} else if (old) {
 		vrb_mem_refuse(&r, VRB_V_LKEY_STALE, u);
-		tell(w, &r, &old->gone, "deregistered");
+		tell(w, &r, &old->gone, VRB_TR("deregistered"));
 	} else {
 		vrb_mem_refuse(&r, VRB_V_LKEY_UNKNOWN, u);
 		tell(w, &r, NULL, NULL);
@@ -69,7 +69,7 @@ static bool check_sge(const struct where *w, const struct ibv_sge *sge, uint32_t
 	if (!m)
 		bad_key(w, &u);
 	else if (vrb_mem_local(&m->mem, &u, &r) != VRB_OK)
-		tell(w, &r, &m->obj.site, "region registered");
+		tell(w, &r, &m->obj.site, VRB_TR("region registered"));
 	return false;
 }
 
@@ -116,9 +116,9 @@ uint32_t vrb_chk_recv_check(const struct vrb_chk_recv *c, const struct ibv_recv_
 		*e = (struct vrb_chk_wr){.wr_id = wr->wr_id, .pc = c->pc};
 		if (vrb_post_rq_room(ring->tail - ring->head - ring->done + n, ring->cap, &r) !=
 		    VRB_OK)
-			tell(&w, &r, c->made, "queue made");
+			tell(&w, &r, c->made, VRB_TR("queue made"));
 		if (vrb_post_num_sge(wr->num_sge, ring->max_sge, &r) != VRB_OK)
-			tell(&w, &r, c->made, "queue made");
+			tell(&w, &r, c->made, VRB_TR("queue made"));
 		if (vrb_post_list(wr->num_sge, wr->sg_list != NULL, &r) != VRB_OK)
 			tell(&w, &r, NULL, NULL);
 		if (vrb_unlikely(c->is_ud) &&
@@ -169,7 +169,7 @@ static void check_remote(const struct where *w, const struct vrb_chk_qp *other,
 	r.verdict = VRB_V_RKEY_IS_LKEY;
 	if (!ref || vrb_mem_remote_pd(&m->mem, &u, &r) != VRB_OK ||
 	    vrb_mem_remote(&m->mem, &u, &r) != VRB_OK)
-		tell(w, &r, &m->obj.site, "region registered");
+		tell(w, &r, &m->obj.site, VRB_TR("region registered"));
 }
 
 static void check_ah(const struct where *w, const struct vrb_chk_qp *q, const struct ibv_ah *ah)
@@ -178,7 +178,7 @@ static void check_ah(const struct where *w, const struct vrb_chk_qp *q, const st
 	struct vrb_report r;
 
 	if (vrb_post_ah(ah && (!a || a->pd == q->pd), &r) != VRB_OK)
-		tell(w, &r, a ? &a->obj.site : NULL, "address handle made");
+		tell(w, &r, a ? &a->obj.site : NULL, VRB_TR("address handle made"));
 }
 
 /* Count, list and length; false when the list is not to be looked at. */
@@ -188,12 +188,12 @@ static bool check_shape(struct vrb_chk_qp *q, const struct where *w, const struc
 	struct vrb_report r;
 
 	if (vrb_post_num_sge(a->num_sge, q->sq.max_sge, &r) != VRB_OK)
-		tell(w, &r, &q->obj.site, "QP made");
+		tell(w, &r, &q->obj.site, VRB_TR("QP made"));
 	if (vrb_post_list(a->num_sge, a->sge != NULL, &r) != VRB_OK)
 		tell(w, &r, NULL, NULL);
 	if (a->is_inline) {
 		if (vrb_post_inline(a->opcode, len, q->max_inline, &r) != VRB_OK)
-			tell(w, &r, &q->obj.site, "QP made");
+			tell(w, &r, &q->obj.site, VRB_TR("QP made"));
 		return false;
 	}
 	if (vrb_post_length(len, 1ull << 31, &r) != VRB_OK)
@@ -211,7 +211,7 @@ static void check_send(struct vrb_chk_qp *q, const char *call, const struct vrb_
 	struct vrb_report r;
 
 	if (vrb_post_opcode(a->opcode, q->type, &r) != VRB_OK)
-		tell(&w, &r, &q->obj.site, "QP made");
+		tell(&w, &r, &q->obj.site, VRB_TR("QP made"));
 	if (a->opcode == IBV_WR_LOCAL_INV || a->opcode == IBV_WR_BIND_MW)
 		return;
 	e->len = (uint32_t)len;
@@ -251,7 +251,7 @@ void vrb_chk_send_check(struct vrb_chk_qp *q, const char *call, const struct vrb
 	};
 	if (vrb_post_sq_room(q->sq.tail - q->sq.head + n, q->sq.cap, q->sq.unsignaled + n, &r) !=
 	    VRB_OK)
-		tell(&w, &r, &q->obj.site, "QP made");
+		tell(&w, &r, &q->obj.site, VRB_TR("QP made"));
 	if (!a->is_inline)
 		keep(&q->sq, n, e, a->sge, a->num_sge);
 	check_send(q, call, a, e);
@@ -321,7 +321,7 @@ void vrb_chk_check_state(const char *call, struct vrb_chk_qp *q, bool sending)
 
 	if ((sending ? vrb_post_send_state(&posting, state, &r)
 		     : vrb_post_recv_state(&posting, state, &r)) != VRB_OK)
-		tell(&w, &r, &q->obj.site, "QP made");
+		tell(&w, &r, &q->obj.site, VRB_TR("QP made"));
 }
 
 static struct vrb_chk_ask ask_of(const struct ibv_send_wr *wr, const struct vrb_chk_qp *q, void *pc)

@@ -62,7 +62,7 @@ static uint64_t worst_of(const struct vrb_chk_cq *c)
 
 void vrb_chk_worst(const char *call, struct vrb_chk_cq *c)
 {
-	struct vrb_chk_finding f = {.call = call, .made_what = "CQ made"};
+	struct vrb_chk_finding f = {.call = call, .made_what = VRB_TR("CQ made")};
 
 	if (!c || atomic_load(&c->is_warned))
 		return;

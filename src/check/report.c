@@ -9,6 +9,7 @@
 #include "check/check.h"
 #include "check/end.h"
 #include "check/suppress.h"
+#include "lang/lang.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -68,7 +69,7 @@ static void put_site(struct out *o, const char *what, const struct vrb_chk_site 
 {
 	struct vrb_chk_place p;
 
-	put(o, "verbena:   %s at ", what);
+	put(o, vrb_tr("verbena:   %s at "), what);
 	put_place(o, s->pc[0]);
 	for (int i = 1; i < 3 && s->pc[i]; i++) {
 		put(o, " < ");
@@ -76,7 +77,7 @@ static void put_site(struct out *o, const char *what, const struct vrb_chk_site 
 	}
 	put(o, "\n");
 	if (vrb_chk_place(s->pc[0], &p))
-		put(o, "verbena:     line: addr2line -fe %s 0x%llx\n", p.object,
+		put(o, vrb_tr("verbena:     line: addr2line -fe %s 0x%llx\n"), p.object,
 		    (unsigned long long)p.address);
 }
 
@@ -138,30 +139,30 @@ static void write_log(const struct vrb_chk_finding *f, const char *sentence,
 	(void)syscall(SYS_write, log_fd, o.text, o.n);
 }
 
-static void say(const struct vrb_chk_finding *f, const char *sentence,
-		const struct vrb_chk_site *at)
+static void say(const struct vrb_chk_finding *f, const struct vrb_chk_site *at)
 {
 	const struct vrb_verdict_info *info = vrb_verdict_info(f->r.verdict);
 	struct out o = {.n = 0};
-	char what[64];
+	char what[128], sentence[512];
 
+	vrb_verdict_format_in(sentence, sizeof(sentence), &f->r, vrb_tr);
 	put(&o, "verbena: %s: %s (", info->counter, sentence);
 	if (f->r.qpn)
 		put(&o, "QP 0x%06x; ", f->r.qpn);
 	put(&o, "%s)\n", info->clause);
-	snprintf(what, sizeof(what), "in %s", f->call);
+	snprintf(what, sizeof(what), vrb_tr("in %s"), f->call);
 	if (at->pc[0] && !(f->made && f->made->pc[0] == at->pc[0]))
 		put_site(&o, what, at);
 	if (f->posted) {
-		put(&o, "verbena:   posted at ");
+		put(&o, "%s", vrb_tr("verbena:   posted at "));
 		put_place(&o, f->posted);
 		put(&o, "\n");
 	}
 	if (f->made && f->made->pc[0])
-		put_site(&o, f->made_what, f->made);
+		put_site(&o, vrb_tr(f->made_what), f->made);
 	if (f->detail)
 		put(&o, "%s", f->detail);
-	put(&o, "verbena:   hint: %s\n", info->hint);
+	put(&o, vrb_tr("verbena:   hint: %s\n"), vrb_tr(info->hint));
 	(void)syscall(SYS_write, STDERR_FILENO, o.text, o.n);
 }
 
@@ -205,8 +206,8 @@ void vrb_chk_report(const struct vrb_chk_finding *f)
 	if (!vrb_chk_suppressed(info->counter, sites, 2)) {
 		atomic_fetch_add(&n_findings, 1);
 		if (is_new(&f->r, &at)) {
+			say(f, &at);
 			vrb_verdict_format(sentence, sizeof(sentence), &f->r);
-			say(f, sentence, &at);
 			write_log(f, sentence, &at);
 		}
 	}
@@ -227,7 +228,7 @@ void vrb_chk_report_rest(void)
 	for (uint32_t i = 0; i < n_seen; i++) {
 		if (!seen[i].more)
 			continue;
-		put(&o, "verbena: %s: %llu more at ", vrb_verdict_info(seen[i].v)->counter,
+		put(&o, vrb_tr("verbena: %s: %llu more at "), vrb_verdict_info(seen[i].v)->counter,
 		    (unsigned long long)seen[i].more);
 		put_place(&o, seen[i].pc);
 		put(&o, "\n");

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lang/lang.h"
+
 #define PER_SECOND 5
 
 static _Atomic int level = -1;
@@ -84,15 +86,15 @@ void vrb_hca_refuse(const struct vrb_report *r)
 		return;
 	if (!may_print(r->verdict, &hidden))
 		return;
-	vrb_verdict_format(text, sizeof(text), r);
+	vrb_verdict_format_in(text, sizeof(text), r, vrb_tr);
 	n = snprintf(line, sizeof(line), "verbena: %s: %s (", info->counter, text);
 	if (r->qpn)
 		n += snprintf(line + n, sizeof(line) - (size_t)n, "QP 0x%06x; ", r->qpn);
-	n += snprintf(line + n, sizeof(line) - (size_t)n, "%s)\nverbena:   hint: %s\n",
-		      info->clause, info->hint);
+	n += snprintf(line + n, sizeof(line) - (size_t)n, vrb_tr("%s)\nverbena:   hint: %s\n"),
+		      info->clause, vrb_tr(info->hint));
 	if (hidden)
 		n += snprintf(line + n, sizeof(line) - (size_t)n,
-			      "verbena:   (%u more of these were not printed)\n", hidden);
+			      vrb_tr("verbena:   (%u more of these were not printed)\n"), hidden);
 	if (n > (int)sizeof(line) - 1)
 		n = (int)sizeof(line) - 1;
 	/* One write, so that the lines of several processes do not mix. */

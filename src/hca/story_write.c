@@ -45,6 +45,16 @@ static void put_ms(struct vrb_text *t, const char *key, vrb_ns ns)
 		vrb_text_char(t, (char)('0' + us / unit % 10));
 }
 
+/* As the signed number that readers of JSON keep whole. */
+static void put_value(struct vrb_text *t, uint64_t v)
+{
+	if (v > INT64_MAX) {
+		vrb_text_char(t, '-');
+		v = -v;
+	}
+	vrb_text_dec(t, v);
+}
+
 static void put_event(struct vrb_text *t, const struct vrb_story *s, const struct vrb_event *ev)
 {
 	char text[512];
@@ -58,7 +68,14 @@ static void put_event(struct vrb_text *t, const struct vrb_story *s, const struc
 	put_string(t, vrb_verdict_info(ev->report.verdict)->counter);
 	vrb_text_str(t, ",\"text\":");
 	put_string(t, text);
-	vrb_text_char(t, '}');
+	/* for who tells it in another language */
+	vrb_text_str(t, ",\"values\":[");
+	for (unsigned i = 0; i < sizeof(ev->report.val) / sizeof(ev->report.val[0]); i++) {
+		if (i)
+			vrb_text_char(t, ',');
+		put_value(t, ev->report.val[i]);
+	}
+	vrb_text_str(t, "]}");
 }
 
 static void put_head(struct vrb_text *t, const struct vrb_engine *e, const struct vrb_story *s)

@@ -14,6 +14,7 @@
 #include <verbena/error.h>
 
 #include "base/checks.h"
+#include "lang/lang.h"
 
 static _Thread_local struct {
 	struct vrb_report report;
@@ -60,9 +61,9 @@ static void put(char *out, size_t size, const struct vrb_report *r, const char *
 	const struct vrb_verdict_info *row = vrb_verdict_info(r->verdict);
 	char sentence[320];
 
-	vrb_verdict_format(sentence, sizeof(sentence), r);
-	snprintf(out, size, "%s: %s%s%s (hint: %s)", row->counter, sentence, *about ? ": " : "",
-		 about, row->hint);
+	vrb_verdict_format_in(sentence, sizeof(sentence), r, vrb_tr);
+	snprintf(out, size, vrb_tr("%s: %s%s%s (hint: %s)"), row->counter, sentence,
+		 *about ? ": " : "", about, vrb_tr(row->hint));
 }
 
 void vrb_fail_text(char *out, size_t size, enum vrb_verdict v, const uint64_t val[3])

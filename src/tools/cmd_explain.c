@@ -12,20 +12,22 @@
 #include <infiniband/verbs.h>
 
 #include "base/verdict.h"
+#include "lang/lang.h"
 #include "tools/explain_story.h"
 #include "tools/explain_table.h"
 #include "tools/out.h"
 #include "tools/tools.h"
+#include "tools/wrap.h"
 
-#define WRAP_COLUMN 96
+#define LABEL_WIDTH 8
 
 static const char *const kind_text[] = {
-	[VRB_KIND_CALL] = "a verbs call is refused",
-	[VRB_KIND_WORK] = "a work request fails locally",
-	[VRB_KIND_NAK] = "the responder refuses with a NAK",
-	[VRB_KIND_REMOTE] = "the peer refused or is gone",
-	[VRB_KIND_DROP] = "a packet is dropped",
-	[VRB_KIND_NOTE] = "nothing is refused",
+	[VRB_KIND_CALL] = VRB_TR("a verbs call is refused"),
+	[VRB_KIND_WORK] = VRB_TR("a work request fails locally"),
+	[VRB_KIND_NAK] = VRB_TR("the responder refuses with a NAK"),
+	[VRB_KIND_REMOTE] = VRB_TR("the peer refused or is gone"),
+	[VRB_KIND_DROP] = VRB_TR("a packet is dropped"),
+	[VRB_KIND_NOTE] = VRB_TR("nothing is refused"),
 };
 
 /* What stands for a value, by the letter of its placeholder (base/verdict.h). */
@@ -33,13 +35,22 @@ static const char *generic_value(char kind)
 {
 	static const char letters[] = "xstombavwqnr";
 	static const char *const words[] = {
-		"0x..",	       "<state>",	    "<type>",	   "<opcode>",
-		"<mask bits>", "<object>",	    "<attribute>", "<verb>",
-		"<reason>",    "<send or receive>", "<NAK>",	   "<verdict>",
+		"0x..",
+		VRB_TR("<state>"),
+		VRB_TR("<type>"),
+		VRB_TR("<opcode>"),
+		VRB_TR("<mask bits>"),
+		VRB_TR("<object>"),
+		VRB_TR("<attribute>"),
+		VRB_TR("<verb>"),
+		VRB_TR("<reason>"),
+		VRB_TR("<send or receive>"),
+		VRB_TR("<NAK>"),
+		VRB_TR("<verdict>"),
 	};
 	const char *at = strchr(letters, kind);
 
-	return at && *at ? words[at - letters] : "N";
+	return at && *at ? vrb_tr(words[at - letters]) : "N";
 }
 
 /* A sentence without values. */
@@ -59,20 +70,9 @@ static void generic_sentence(char *out, size_t size, const char *s)
 	}
 }
 
-static void print_wrapped(const char *label, const char *text)
+static void print_part(const char *label, const char *text)
 {
-	int column = printf("  %-8s", label);
-
-	while (*text) {
-		int word = (int)strcspn(text, " ");
-
-		if (column + word + 1 > WRAP_COLUMN)
-			column = printf("\n%10s", "") - 1;
-		column += printf(" %.*s", word, text);
-		text += word;
-		text += strspn(text, " ");
-	}
-	putchar('\n');
+	vrb_wrap(vrb_wrap_label(2, LABEL_WIDTH, label), LABEL_WIDTH + 3, text);
 }
 
 static void print_verdict(enum vrb_verdict v)
@@ -80,14 +80,14 @@ static void print_verdict(enum vrb_verdict v)
 	const struct vrb_verdict_info *info = vrb_verdict_info(v);
 	char sentence[512];
 
-	generic_sentence(sentence, sizeof(sentence), info->sentence);
-	printf("%s: %s\n", info->name, kind_text[info->kind]);
-	print_wrapped("what", sentence);
+	generic_sentence(sentence, sizeof(sentence), vrb_tr(info->sentence));
+	printf("%s: %s\n", info->name, vrb_tr(kind_text[info->kind]));
+	print_part(vrb_tr("what"), sentence);
 	if (strcmp(info->hint, "-"))
-		print_wrapped("do", info->hint);
+		print_part(vrb_tr("do"), vrb_tr(info->hint));
 	if (strcmp(info->clause, "-"))
-		print_wrapped("rule", info->clause);
-	print_wrapped("counter", info->counter);
+		print_part(vrb_tr("rule"), info->clause);
+	print_part(vrb_tr("counter"), info->counter);
 }
 
 static void print_meaning(const struct vrb_meaning *m)
@@ -95,15 +95,15 @@ static void print_meaning(const struct vrb_meaning *m)
 	printf("%s (%d): %s\n", m->name, m->number,
 	       m->is_errno ? strerror(m->number)
 			   : ibv_wc_status_str((enum ibv_wc_status)m->number));
-	print_wrapped("means", m->text);
+	print_part(vrb_tr("means"), vrb_tr(m->text));
 	for (int i = 0; i < VRB_EXPLAIN_VERDICTS && m->verdicts[i]; i++) {
 		const struct vrb_verdict_info *info =
 			vrb_verdict_info((enum vrb_verdict)m->verdicts[i]);
 		char line[640], sentence[512];
 
-		generic_sentence(sentence, sizeof(sentence), info->sentence);
+		generic_sentence(sentence, sizeof(sentence), vrb_tr(info->sentence));
 		snprintf(line, sizeof(line), "%s: %s", info->name, sentence);
-		print_wrapped(i ? "" : "because", line);
+		print_part(i ? "" : vrb_tr("because"), line);
 	}
 }
 
@@ -156,14 +156,14 @@ static bool explain_verdict(const char *word)
 
 static void print_list(void)
 {
-	puts("Completion statuses and errnos:");
+	puts(vrb_tr("Completion statuses and errnos:"));
 	for (unsigned i = 0; i < vrb_n_meanings; i++)
 		printf("  %s\n", vrb_meanings[i].name);
-	puts("Verdicts:");
+	puts(vrb_tr("Verdicts:"));
 	for (int v = 1; v < VRB_N_VERDICTS; v++) {
 		const struct vrb_verdict_info *info = vrb_verdict_info((enum vrb_verdict)v);
 
-		printf("  %-20s %s\n", info->name, kind_text[info->kind]);
+		printf("  %-20s %s\n", info->name, vrb_tr(kind_text[info->kind]));
 	}
 }
 
@@ -217,8 +217,9 @@ static int run(int argc, char **argv)
 			missed += !tell(vrb_story_read(argv[i]), as_json);
 			continue;
 		}
-		vrb_complain("`%s` is no verdict, completion status or errno that I know "
-			     "(`verbena explain` lists them), no queue pair number and no file",
+		vrb_complain(vrb_tr("`%s` is no verdict, completion status or errno that I know "
+				    "(`verbena explain` lists them), no queue pair number and no "
+				    "file"),
 			     argv[i]);
 		missed++;
 	}

@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "base/catalog.h"
+
 #define VRB_DOC_DEVICES 64
 #define VRB_DOC_ONLY	32
 #define VRB_DOC_SAMPLES 128
@@ -83,6 +85,12 @@ struct vrb_doc {
 /* Adds a finding; fmt and what follows are those of json_pack for the evidence. */
 void vrb_doc_add(struct vrb_doc *d, enum vrb_finding_id id, const char *fmt, ...);
 void vrb_doc_add_row(struct vrb_doc *d, const struct vrb_finding *row, json_t *evidence);
+/* The evidence `name` of the finding added last is a text, too, with {name}s of the others: it is
+ * filled in in English for the report, in the user's language for the screen. */
+void vrb_doc_say(struct vrb_doc *d, const char *name, const char *text);
+/* A name that the evidence does not have stays as it is; the tests look for that. */
+json_t *vrb_doc_fill(const char *text, const json_t *evidence, vrb_translate tr);
+const struct vrb_finding *vrb_doc_row(const char *word);
 /* The one added last is a note only. */
 void vrb_doc_lower(struct vrb_doc *d);
 

@@ -21,12 +21,12 @@ const struct vrb_finding vrb_findings[VRB_N_FINDINGS] = {
 
 static const char *const severity_names[] = {"ok", "note", "warn", "fail"};
 
-static void put_value(struct vrb_text *t, const json_t *v)
+static void put_value(struct vrb_text *t, const json_t *v, vrb_translate tr)
 {
 	char number[32];
 
 	if (json_is_string(v)) {
-		vrb_text_str(t, json_string_value(v));
+		vrb_text_str(t, tr(json_string_value(v)));
 		return;
 	}
 	if (json_is_integer(v))
@@ -36,8 +36,7 @@ static void put_value(struct vrb_text *t, const json_t *v)
 	vrb_text_str(t, number);
 }
 
-/* A name that the evidence does not have stays as it is; the tests look for that. */
-static json_t *fill_in(const char *text, const json_t *evidence)
+json_t *vrb_doc_fill(const char *text, const json_t *evidence, vrb_translate tr)
 {
 	char out[SENTENCE_BYTES], name[32];
 	struct vrb_text t;
@@ -52,7 +51,7 @@ static json_t *fill_in(const char *text, const json_t *evidence)
 			v = json_object_get(evidence, name);
 		}
 		if (v) {
-			put_value(&t, v);
+			put_value(&t, v, tr);
 			text += len + 1;
 		} else {
 			vrb_text_char(&t, *text++);
@@ -71,12 +70,32 @@ static bool wanted(const struct vrb_doc *d, const struct vrb_finding *row)
 	return !d->n_only;
 }
 
+static void set_texts(json_t *f, const struct vrb_finding *row, const json_t *evidence)
+{
+	json_object_set_new(f, "sentence",
+			    vrb_doc_fill(row->sentence, evidence, vrb_translate_none));
+	json_object_set_new(f, "costs", vrb_doc_fill(row->costs, evidence, vrb_translate_none));
+	json_object_set_new(f, "mend", vrb_doc_fill(row->mend, evidence, vrb_translate_none));
+}
+
+const struct vrb_finding *vrb_doc_row(const char *word)
+{
+	for (unsigned i = 0; i < vrb_n_counter_findings; i++)
+		if (!strcmp(vrb_counter_findings[i].word, word))
+			return &vrb_counter_findings[i];
+	for (unsigned i = 0; i < VRB_N_FINDINGS; i++)
+		if (!strcmp(vrb_findings[i].word, word))
+			return &vrb_findings[i];
+	return NULL;
+}
+
 void vrb_doc_add_row(struct vrb_doc *d, const struct vrb_finding *row, json_t *evidence)
 {
 	json_t *f;
 
 	if (!evidence)
 		evidence = json_object();
+	d->last = NULL;
 	if (!wanted(d, row)) {
 		json_decref(evidence);
 		return;
@@ -85,9 +104,7 @@ void vrb_doc_add_row(struct vrb_doc *d, const struct vrb_finding *row, json_t *e
 	json_object_set_new(f, "id", json_string(row->word));
 	json_object_set_new(f, "group", json_string(row->group));
 	json_object_set_new(f, "severity", json_string(severity_names[row->severity]));
-	json_object_set_new(f, "sentence", fill_in(row->sentence, evidence));
-	json_object_set_new(f, "costs", fill_in(row->costs, evidence));
-	json_object_set_new(f, "mend", fill_in(row->mend, evidence));
+	set_texts(f, row, evidence);
 	json_object_set_new(f, "evidence", evidence);
 	json_array_append_new(d->findings, f);
 	d->count[row->severity]++;
@@ -102,8 +119,25 @@ void vrb_doc_add(struct vrb_doc *d, enum vrb_finding_id id, const char *fmt, ...
 	va_start(ap, fmt);
 	evidence = json_vpack_ex(NULL, 0, fmt, ap);
 	va_end(ap);
-	d->last = NULL;
 	vrb_doc_add_row(d, &vrb_findings[id], evidence);
+}
+
+void vrb_doc_say(struct vrb_doc *d, const char *name, const char *text)
+{
+	json_t *f = json_array_get(d->findings, json_array_size(d->findings) - 1), *words,
+	       *evidence;
+
+	if (!d->last)
+		return;
+	words = json_object_get(f, "words");
+	if (!words) {
+		words = json_object();
+		json_object_set_new(f, "words", words);
+	}
+	json_object_set_new(words, name, json_string(text));
+	evidence = json_object_get(f, "evidence");
+	json_object_set_new(evidence, name, vrb_doc_fill(text, evidence, vrb_translate_none));
+	set_texts(f, d->last, evidence);
 }
 
 void vrb_doc_lower(struct vrb_doc *d)

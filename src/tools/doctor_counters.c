@@ -135,7 +135,7 @@ void vrb_port_sample(const struct vrb_doc *d, const struct vrb_doc_device *dev, 
 	free(ethtool);
 }
 
-void vrb_port_judge(struct vrb_doc *d, const struct vrb_port_sample *s, const char *how)
+void vrb_port_judge(struct vrb_doc *d, const struct vrb_port_sample *s, int seconds)
 {
 	for (unsigned i = 0; i < vrb_n_counter_findings; i++) {
 		const struct vrb_finding *row = &vrb_counter_findings[i];
@@ -144,10 +144,12 @@ void vrb_port_judge(struct vrb_doc *d, const struct vrb_port_sample *s, const ch
 					 s->value[i] < s->packets_out * WAIT_PER_PACKET))
 			continue;
 		vrb_doc_add_row(d, row,
-				json_pack("{s:s, s:s, s:s, s:I, s:s, s:s, s:s}", "device",
+				json_pack("{s:s, s:s, s:s, s:I, s:s, s:i, s:s, s:s}", "device",
 					  s->device, "port", s->port, "counter", counter_name(row),
-					  "count", (json_int_t)s->value[i], "how", how, "netdev",
-					  s->netdev, "slot", s->slot));
+					  "count", (json_int_t)s->value[i], "how", "", "seconds",
+					  seconds, "netdev", s->netdev, "slot", s->slot));
+		if (seconds)
+			vrb_doc_say(d, "how", VRB_TR(" more in {seconds} s"));
 	}
 }
 
@@ -164,7 +166,7 @@ static void check_port(struct vrb_doc *d, const struct vrb_doc_device *dev, cons
 	struct vrb_port_sample s;
 
 	vrb_port_sample(d, dev, port, &s);
-	vrb_port_judge(d, &s, "");
+	vrb_port_judge(d, &s, 0);
 }
 
 void vrb_check_counters(struct vrb_doc *d)

@@ -16,8 +16,9 @@ struct vrb_port_sample {
 
 void vrb_port_sample(const struct vrb_doc *d, const struct vrb_doc_device *dev, const char *port,
 		     struct vrb_port_sample *s);
-/* Adds a finding for each counter that means something; `how` follows its value, or is empty. */
-void vrb_port_judge(struct vrb_doc *d, const struct vrb_port_sample *s, const char *how);
+/* Adds a finding for each counter that means something; seconds: it has grown in that time; 0: it
+ * counts since ever. */
+void vrb_port_judge(struct vrb_doc *d, const struct vrb_port_sample *s, int seconds);
 /* The value of a row by the counter's name. */
 long long vrb_port_value(const struct vrb_port_sample *s, const char *name);
 

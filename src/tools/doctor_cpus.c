@@ -78,7 +78,7 @@ const char *vrb_doc_size(char *out, size_t size, long long bytes)
 	unsigned u = 0;
 
 	if (bytes < 0) {
-		snprintf(out, size, "unlimited");
+		snprintf(out, size, "%s", VRB_TR("unlimited"));
 		return out;
 	}
 	while (u < 4 && bytes >= 1024 && bytes % 1024 == 0) {

@@ -141,7 +141,7 @@ static void judge_table(struct vrb_doc *d, const char *device, const char *port,
 			    "port", port, "netdev", netdev, "gid", best->text, "index",
 			    best->index);
 	if (g->gid[0].index)
-		snprintf(first, sizeof(first), "empty");
+		snprintf(first, sizeof(first), "%s", VRB_TR("empty"));
 	else
 		snprintf(first, sizeof(first), "%s (%s)", g->gid[0].text, g->gid[0].type);
 	if (best->kind != VRB_GID_LINK_LOCAL && best->index)

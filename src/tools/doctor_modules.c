@@ -94,7 +94,7 @@ static void check_rxe_module(struct vrb_doc *d)
 	if (!strcmp(d->distro, "ubuntu") || is_red_hat(d))
 		install_line(d, install, sizeof(install), deb, rpm);
 	else
-		snprintf(install, sizeof(install), "a kernel with CONFIG_RDMA_RXE=m");
+		snprintf(install, sizeof(install), "%s", VRB_TR("a kernel with CONFIG_RDMA_RXE=m"));
 	vrb_doc_add(d, VRB_F_RXE_MISSING, "{s:s, s:s, s:s}", "release", d->release, "install",
 		    install, "file", "/lib/modules/RELEASE/modules.dep");
 }
@@ -164,7 +164,7 @@ static void check_named(struct vrb_doc *d)
 		snprintf(all + len, sizeof(all) - len, "%s%s", len ? ", " : "", d->dev[i].name);
 	}
 	vrb_doc_add(d, VRB_F_DEVICE_UNKNOWN, "{s:s, s:s, s:s}", "device", d->device, "devices",
-		    all[0] ? all : "none", "file", "/sys/class/infiniband");
+		    all[0] ? all : VRB_TR("none"), "file", "/sys/class/infiniband");
 }
 
 void vrb_check_modules(struct vrb_doc *d)

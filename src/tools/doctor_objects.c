@@ -61,9 +61,9 @@ static void judge(struct vrb_doc *d, const char *device, const struct vrb_object
 {
 	for (unsigned i = 0; i < o->n && i < SHOWN; i++)
 		judge_owner(d, device, &o->owner[i]);
-	judge_limit(d, device, "queue pairs", o->qps, o->max_qp);
+	judge_limit(d, device, VRB_TR("queue pairs"), o->qps, o->max_qp);
 	judge_limit(d, device, "CQs", o->cqs, o->max_cq);
-	judge_limit(d, device, "memory regions", o->mrs, o->max_mr);
+	judge_limit(d, device, VRB_TR("memory regions"), o->mrs, o->max_mr);
 }
 
 static void check_kernel(struct vrb_doc *d, struct vrb_objects *o)

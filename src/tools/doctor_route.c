@@ -144,16 +144,17 @@ static bool find_any(struct vrb_doc *d, const struct vrb_gid_wish *w, struct vrb
 void vrb_check_gid_for(struct vrb_doc *d)
 {
 	uint8_t addr[16];
-	char netdev[16] = "", reason[96];
+	char netdev[16] = "";
 	struct vrb_doc_gids *g;
 	struct vrb_gid_wish w = {.addr = addr};
+	const char *reason;
 	uint32_t v4;
 
 	if (!d->gid)
 		return;
 	if (!parse_address(d->gid, addr)) {
 		vrb_doc_add(d, VRB_F_GID_FOR_NONE, "{s:s, s:s}", "address", d->gid, "reason",
-			    "it is no IPv4 or IPv6 address");
+			    VRB_TR("it is no IPv4 or IPv6 address"));
 		return;
 	}
 	g = malloc(sizeof(*g));
@@ -164,17 +165,19 @@ void vrb_check_gid_for(struct vrb_doc *d)
 	w.kind = vrb_gid_kind_of(addr);
 	memcpy(&v4, addr + 12, 4);
 	if (w.kind == VRB_GID_V4 ? !route_v4(d, v4, netdev) : !route_v6(d, addr, netdev)) {
-		snprintf(reason, sizeof(reason), "there is no route to it");
+		reason = VRB_TR("there is no route to it");
 	} else {
 		w.netdev = netdev;
 		if (find_any(d, &w, g))
 			goto out;
-		snprintf(reason, sizeof(reason),
-			 "the route leaves by %s, and no RDMA device has %s GID of it", netdev,
-			 w.kind == VRB_GID_V4 ? "an IPv4" : "such a");
+		reason = w.kind == VRB_GID_V4 ? VRB_TR("the route leaves by {netdev}, and no RDMA "
+						       "device has an IPv4 GID of it")
+					      : VRB_TR("the route leaves by {netdev}, and no RDMA "
+						       "device has such a GID of it");
 	}
 	vrb_doc_add(d, VRB_F_GID_FOR_NONE, "{s:s, s:s, s:s}", "address", d->gid, "reason", reason,
 		    "netdev", netdev);
+	vrb_doc_say(d, "reason", reason);
 out:
 	free(g);
 }

@@ -114,9 +114,8 @@ static void judge(struct vrb_doc *d, const struct vrb_port_sample *s)
 {
 	double t = d->watch, out = (double)s->bytes_out * 8 / t / 1e9;
 	double in = (double)s->bytes_in * 8 / t / 1e9;
-	char how[48], rate[32];
+	char rate[32];
 
-	snprintf(how, sizeof(how), " more in %d s", d->watch);
 	snprintf(rate, sizeof(rate), "%g", s->rate);
 	if ((s->packets_out || s->packets_in) && out + in <= 0)
 		vrb_doc_add(d, VRB_F_WATCH_PACKETS, "{s:s, s:s, s:I, s:I}", "device", s->device,
@@ -127,7 +126,7 @@ static void judge(struct vrb_doc *d, const struct vrb_port_sample *s)
 			    s->device, "port", s->port, "out", out, "in", in, "packets_out",
 			    (json_int_t)(s->packets_out / d->watch), "packets_in",
 			    (json_int_t)(s->packets_in / d->watch), "rate", rate);
-	vrb_port_judge(d, s, how);
+	vrb_port_judge(d, s, d->watch);
 	name_bottleneck(d, s, out > in ? out : in);
 }
 

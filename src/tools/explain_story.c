@@ -17,6 +17,7 @@
 
 #include "base/meet.h"
 #include "base/verdict.h"
+#include "lang/lang.h"
 #include "tools/slot.h"
 #include "tools/tools.h"
 
@@ -188,17 +189,6 @@ static double ms_of(const json_t *event)
 	return json_number_value(json_object_get(event, "ms"));
 }
 
-static void print_event(const json_t *event)
-{
-	json_int_t n = json_integer_value(json_object_get(event, "n"));
-
-	printf("  %12.3f ms  %s: %s\n", ms_of(event), text_of(event, "verdict"),
-	       text_of(event, "text"));
-	if (n > 1)
-		printf("  %12s     %lld times, the last at %.3f ms\n", "", (long long)n,
-		       json_number_value(json_object_get(event, "to_ms")));
-}
-
 static const struct vrb_verdict_info *info_of(const json_t *event)
 {
 	const char *counter = text_of(event, "verdict");
@@ -207,6 +197,39 @@ static const struct vrb_verdict_info *info_of(const json_t *event)
 		if (!strcmp(vrb_verdict_info((enum vrb_verdict)v)->counter, counter))
 			return vrb_verdict_info((enum vrb_verdict)v);
 	return NULL;
+}
+
+/* The sentence in the user's language; as it was recorded where the values are missing, or the
+ * verdict is of another version. */
+static void print_sentence(const json_t *event)
+{
+	const struct vrb_verdict_info *info = info_of(event);
+	const json_t *values = json_object_get(event, "values");
+	struct vrb_report r = {0};
+	char text[512];
+
+	if (!info || json_array_size(values) != sizeof(r.val) / sizeof(r.val[0]) ||
+	    vrb_tr(info->sentence) == info->sentence) {
+		printf("%s: %s\n", text_of(event, "verdict"), text_of(event, "text"));
+		return;
+	}
+	while (vrb_verdict_info(r.verdict) != info)
+		r.verdict++;
+	for (size_t i = 0; i < json_array_size(values); i++)
+		r.val[i] = (uint64_t)json_integer_value(json_array_get(values, i));
+	vrb_verdict_format_in(text, sizeof(text), &r, vrb_tr);
+	printf("%s: %s\n", info->counter, text);
+}
+
+static void print_event(const json_t *event)
+{
+	json_int_t n = json_integer_value(json_object_get(event, "n"));
+
+	printf("  %12.3f ms  ", ms_of(event));
+	print_sentence(event);
+	if (n > 1)
+		printf(vrb_tr("  %12s     %lld times, the last at %.3f ms\n"), "", (long long)n,
+		       json_number_value(json_object_get(event, "to_ms")));
 }
 
 /* What is known of the reason behind the end: a later verdict of its family says more. */
@@ -234,18 +257,19 @@ static void print_end(const json_t *story)
 	const struct vrb_verdict_info *info;
 
 	if (!end) {
-		puts("  Nothing has ended it.");
+		puts(vrb_tr("  Nothing has ended it."));
 		return;
 	}
 	why = reason_of(story);
-	printf("  What ended it, at %.3f ms:\n    %s: %s\n", ms_of(end), text_of(end, "verdict"),
-	       text_of(end, "text"));
-	if (why != end)
-		printf("  The reason:\n    %s: %s\n", text_of(why, "verdict"),
-		       text_of(why, "text"));
+	printf(vrb_tr("  What ended it, at %.3f ms:\n    "), ms_of(end));
+	print_sentence(end);
+	if (why != end) {
+		fputs(vrb_tr("  The reason:\n    "), stdout);
+		print_sentence(why);
+	}
 	info = info_of(why);
 	if (info && strcmp(info->hint, "-"))
-		printf("  What to do:\n    %s\n", info->hint);
+		printf(vrb_tr("  What to do:\n    %s\n"), vrb_tr(info->hint));
 }
 
 void vrb_story_print(const json_t *story)
@@ -254,14 +278,14 @@ void vrb_story_print(const json_t *story)
 	json_int_t ever = json_integer_value(json_object_get(story, "events_ever"));
 	size_t i, n = json_array_size(events);
 
-	printf("QP %s (%s, peer %s) of %s, process %lld: %s\n", text_of(story, "qpn"),
+	printf(vrb_tr("QP %s (%s, peer %s) of %s, process %lld: %s\n"), text_of(story, "qpn"),
 	       text_of(story, "type"), text_of(story, "peer_qpn"), text_of(story, "program"),
 	       (long long)json_integer_value(json_object_get(story, "pid")),
 	       text_of(story, "state"));
 	print_end(story);
-	printf("  What happened, counted from when it was made");
+	fputs(vrb_tr("  What happened, counted from when it was made"), stdout);
 	if (ever > (json_int_t)n)
-		printf(" (the last %zu of %lld)", n, (long long)ever);
+		printf(vrb_tr(" (the last %zu of %lld)"), n, (long long)ever);
 	puts(":");
 	json_array_foreach(events, i, event)
 	{

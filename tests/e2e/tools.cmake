@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The `verbena` binary, the sysfs view and an installed tree; the long form of the demo test is
 # soak.
-foreach(name check cli demo perf preload install ucx)
+foreach(name check cli demo perf preload install ucx words)
   add_test(NAME e2e_tools_${name}
     COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_${name}.sh ${CMAKE_BINARY_DIR})
   set_tests_properties(e2e_tools_${name} PROPERTIES LABELS e2e SKIP_RETURN_CODE 77 TIMEOUT 300

@@ -11,7 +11,7 @@ for file in bin/verbena lib/verbena/libibverbs.so.1 lib/verbena/libverbena-prelo
 	include/verbena/stats.h lib/pkgconfig/verbena-hca.pc share/man/man1/verbena.1 \
 	lib/libverbena.so.0 include/verbena/verbena.h include/verbena/error.h include/verbena/sgl.h include/verbena/histogram.h \
 	lib/pkgconfig/verbena.pc share/man/man3/libverbena.3 share/verbena/examples/Makefile \
-	share/man/man1/verbena-run.1 share/man/man7/verbena.7; do
+	share/man/man1/verbena-run.1 share/man/man7/verbena.7 share/locale/zh_CN/LC_MESSAGES/verbena.mo; do
 	check "$file is there" test -r "$tmp/moved/$file"
 done
 for file in bin/verbena lib/verbena/libibverbs.so.1 lib/verbena/libverbena-preload.so lib/libverbena.so.0; do

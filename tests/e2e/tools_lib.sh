@@ -10,6 +10,7 @@ tmp=$(mktemp -d /tmp/verbena-test.XXXXXX)
 chmod 755 "$tmp"
 trap 'rm -rf "$tmp" /tmp/verbena-64123' EXIT
 unset LD_PRELOAD LD_LIBRARY_PATH VERBENA_EXPLAIN XDG_RUNTIME_DIR
+export LANGUAGE=en
 
 pass() {
 	n=$((n + 1))
