@@ -45,6 +45,20 @@ static void packet(const uint8_t *bytes, size_t len)
 	same_again(&pkt);
 }
 
+/* A socket hides "do not fragment", too: one of both ways must be right. */
+static bool fits(const uint8_t *data, const uint8_t *bytes, size_t len, uint16_t ip_id)
+{
+	uint8_t again[VRB_IPV4_LEN + VRB_UDP_LEN];
+	bool right = false;
+
+	memcpy(again, data, sizeof(again));
+	again[VRB_IPV4_ID] = (uint8_t)(ip_id >> 8);
+	again[VRB_IPV4_ID + 1] = (uint8_t)ip_id;
+	for (int i = 0; i < 2; i++, again[VRB_IPV4_ID + 2] ^= 0x40)
+		right |= vrb_icrc_check(again, sizeof(again), bytes, len, NULL) == VRB_OK;
+	return right;
+}
+
 static void frame(const uint8_t *data, size_t size)
 {
 	uint8_t again[VRB_NET_MAX];
@@ -61,13 +75,8 @@ static void frame(const uint8_t *data, size_t size)
 	if ((data[0] >> 4 == 4) == vrb_gid_is_ipv4(&net.dst))
 		FZ_CHECK(vrb_net_emit(&net, len, again) == (size_t)(bytes - data));
 	vrb_icrc_check(data, (size_t)(bytes - data), bytes, len, &why);
-	if (data[0] >> 4 == 4 && vrb_icrc_solve_ip_id(data, bytes, len, &ip_id, &why) == VRB_OK) {
-		memcpy(again, data, VRB_IPV4_LEN + VRB_UDP_LEN);
-		again[4] = (uint8_t)(ip_id >> 8);
-		again[5] = (uint8_t)ip_id;
-		FZ_CHECK(vrb_icrc_check(again, VRB_IPV4_LEN + VRB_UDP_LEN, bytes, len, &why) ==
-			 VRB_OK);
-	}
+	if (data[0] >> 4 == 4 && vrb_icrc_solve_ip_id(data, bytes, len, &ip_id, &why) == VRB_OK)
+		FZ_CHECK(fits(data, bytes, len, ip_id));
 	if (len >= VRB_ICRC_LEN)
 		packet(bytes, len - VRB_ICRC_LEN);
 }
