@@ -108,6 +108,8 @@ static void take_message(struct run *r, struct vrb_buf *b)
 		memcpy(&w, b->data, sizeof(w));
 		CHECK(r->b->received >= w.done && r->b->received <= w.posted);
 		r->heard_end = true;
+	} else if (b->len == sizeof(r->remote)) {
+		memcpy(&r->remote, b->data, sizeof(r->remote));
 	} else {
 		r->b->received++;
 	}
@@ -233,12 +235,26 @@ static void leave(struct run *r)
 	r->e->ch = NULL;
 }
 
+/* Each tells the other of its area. What the peer sends by another lane may overtake that. */
+static void meet(struct run *r, const struct vrb_region *region)
+{
+	struct vrb_remote mine;
+
+	CHECK(!vrb_export(region, &mine));
+	mine.len = SHARED;
+	send_all(r->e, &mine, sizeof(mine), NULL);
+	while (!r->remote.len && !r->ended) {
+		struct vrb_event ev = next_event(r->e);
+
+		take(r, &ev);
+	}
+	CHECK(!r->ended || r->s->may_end);
+}
+
 void storm(struct end *e, const struct storm *s, struct books *b)
 {
 	struct run r = {.e = e, .s = s, .b = b, .area = aligned_alloc(4096, AREA)};
 	struct vrb_region *region;
-	struct vrb_remote mine;
-	struct vrb_event ev;
 
 	memset(b, 0, sizeof(*b));
 	memset(r.area, 7, AREA);
@@ -247,19 +263,7 @@ void storm(struct end *e, const struct storm *s, struct books *b)
 	for (uint32_t i = 0; i < s->n; i++)
 		r.expected += is_message(i);
 	CHECK(!vrb_register(e->d, r.area, AREA, VRB_REMOTE_READ | VRB_REMOTE_WRITE, &region));
-	CHECK(!vrb_export(region, &mine));
-	mine.len = SHARED;
-	send_all(e, &mine, sizeof(mine), NULL);
-	do
-		ev = next_event(e);
-	while (ev.kind == VRB_EV_ROOM);
-	if (ev.kind == VRB_EV_MESSAGE) {
-		memcpy(&r.remote, ev.buf->data, sizeof(r.remote));
-		vrb_buf_put(ev.buf);
-	} else {
-		CHECK(s->may_end);
-		take(&r, &ev);
-	}
+	meet(&r, region);
 	send_all_ways(&r);
 	leave(&r);
 	balance(&r);
