@@ -187,7 +187,7 @@ int lab_recv(struct lab *l, struct ibv_sge *sge, int n)
 
 void lab_poll(struct lab *l, int n, struct ibv_wc *last)
 {
-	double until = now_s() + 30;
+	double until = now_s() + WAIT_MS / 1e3;
 	struct ibv_wc wc;
 
 	while (n) {

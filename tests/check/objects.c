@@ -103,7 +103,7 @@ static void *wait_event(void *p)
 
 static void test_lost_wakeup(void)
 {
-	double until = now_s() + 30;
+	double until = now_s() + WAIT_MS / 1e3;
 	struct ibv_sge s;
 	struct lab l;
 	pthread_t t;
@@ -129,7 +129,7 @@ static void test_lost_wakeup(void)
 
 static void test_not_armed(void)
 {
-	double until = now_s() + 30;
+	double until = now_s() + WAIT_MS / 1e3;
 	struct lab l;
 	pthread_t t;
 
@@ -166,7 +166,7 @@ static void test_unacked(void)
 		MUST(!ibv_destroy_qp(l.qp[i]));
 	/* the call hangs, as it must: another thread looks */
 	pthread_create(&t, NULL, destroy_cq, l.cq);
-	for (double until = now_s() + 30;
+	for (double until = now_s() + WAIT_MS / 1e3;
 	     !strstr(heard_text(), "events_unacked") && now_s() < until;)
 		usleep(10000);
 	want("events_unacked");

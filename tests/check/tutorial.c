@@ -63,7 +63,7 @@ static struct ibv_cq_ex *cq_ex(struct lab *l)
 
 static void start(struct ibv_cq_ex *ex)
 {
-	double until = now_s() + 30;
+	double until = now_s() + WAIT_MS / 1e3;
 	struct ibv_poll_cq_attr a = {0};
 	int err;
 

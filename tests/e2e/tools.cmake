@@ -4,7 +4,7 @@
 foreach(name check cli demo perf preload install ucx words)
   add_test(NAME e2e_tools_${name}
     COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_${name}.sh ${CMAKE_BINARY_DIR})
-  set_tests_properties(e2e_tools_${name} PROPERTIES LABELS e2e SKIP_RETURN_CODE 77 TIMEOUT 300
+  set_tests_properties(e2e_tools_${name} PROPERTIES LABELS e2e SKIP_RETURN_CODE 77 TIMEOUT 600
     RUN_SERIAL ON)
 endforeach()
 add_test(NAME soak_tools_demo
@@ -13,7 +13,7 @@ set_tests_properties(soak_tools_demo PROPERTIES LABELS soak SKIP_RETURN_CODE 77 
   RUN_SERIAL ON)
 add_test(NAME e2e_capture
   COMMAND ${CMAKE_CURRENT_LIST_DIR}/capture --build ${CMAKE_BINARY_DIR})
-set_tests_properties(e2e_capture PROPERTIES LABELS e2e SKIP_RETURN_CODE 77 TIMEOUT 600
+set_tests_properties(e2e_capture PROPERTIES LABELS e2e SKIP_RETURN_CODE 77 TIMEOUT 900
   RUN_SERIAL ON)
 add_test(NAME soak_tools_check
   COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_check.sh ${CMAKE_BINARY_DIR} all)

@@ -22,8 +22,8 @@
 #define K_ARENA	   (512u << 10) /* bytes of memory each end has; MRs are parts of it */
 #define K_SGES	   4
 #define K_MRS	   32
-#define K_WAIT_MS  8000 /* longest wait for something that must come */
-#define K_QUIET_MS 25	/* how long something that must not come is waited for */
+#define K_WAIT_MS  60000 /* longest wait for something that must come */
+#define K_QUIET_MS 25	 /* how long something that must not come is waited for */
 
 /* What an end is made of. Zero means the default in brackets. */
 struct k_opts {

@@ -108,7 +108,7 @@ static int ask(uint32_t slot, const int *fds, unsigned n, int *sock)
 
 static void hang_up(int sock)
 {
-	MUST(!shutdown(sock, SHUT_WR) && rogue_heard_end(sock, 10000));
+	MUST(!shutdown(sock, SHUT_WR) && rogue_heard_end(sock, WAIT_MS));
 	close(sock);
 }
 
@@ -135,7 +135,7 @@ static void loop_send(struct loop *l, int n)
 		node_recv(&l->n, l->b, 200 + (unsigned)i);
 		node_send(&l->n, l->a, 100 + (unsigned)i, 64);
 		for (int k = 0; k < 2; k++)
-			MUST(node_has_wc(&l->n, &wc, 10000) && wc.status == VRB_WC_SUCCESS);
+			MUST(node_has_wc(&l->n, &wc, WAIT_MS) && wc.status == VRB_WC_SUCCESS);
 	}
 }
 
@@ -178,10 +178,10 @@ static void test_one_at_a_time(void)
 	loop_open(&l);
 	MUST(!ask(vrb_engine_current->slot, &fd, 1, &sock));
 	MUST(ask(vrb_engine_current->slot, &other, 1, &second) == EBUSY);
-	MUST(rogue_heard_end(second, 10000));
+	MUST(rogue_heard_end(second, WAIT_MS));
 	MUST(said(VRB_V_CAPTURE_REFUSED) == 1);
 	loop_send(&l, 1);
-	MUST(!rogue_say(sock, &h, &other, 1) && rogue_heard_end(sock, 10000));
+	MUST(!rogue_say(sock, &h, &other, 1) && rogue_heard_end(sock, WAIT_MS));
 	close(sock);
 	close(second);
 	read_back(fd, &s);
@@ -189,7 +189,7 @@ static void test_one_at_a_time(void)
 	MUST(!ask(vrb_engine_current->slot, &other, 1, &sock));
 	loop_send(&l, 1);
 	loop_close(&l); /* with the capture on */
-	MUST(rogue_heard_end(sock, 10000));
+	MUST(rogue_heard_end(sock, WAIT_MS));
 	read_back(other, &s);
 	MUST(s.packets >= 2);
 }
@@ -214,18 +214,18 @@ static void test_nonsense(void)
 	before = count_fds();
 	for (int i = 0; i < 6; i++) {
 		MUST(bad[i] >= 0 && ask(slot, &bad[i], 1, &sock) == EINVAL);
-		MUST(rogue_heard_end(sock, 10000));
+		MUST(rogue_heard_end(sock, WAIT_MS));
 		close(sock);
 	}
-	MUST(ask(slot, NULL, 0, &sock) == EINVAL && rogue_heard_end(sock, 10000));
+	MUST(ask(slot, NULL, 0, &sock) == EINVAL && rogue_heard_end(sock, WAIT_MS));
 	close(sock);
 	fds[0] = fds[1] = fds[2] = new_file();
-	MUST(ask(slot, fds, 3, &sock) == EINVAL && rogue_heard_end(sock, 10000));
+	MUST(ask(slot, fds, 3, &sock) == EINVAL && rogue_heard_end(sock, WAIT_MS));
 	close(sock);
 	/* more descriptors than any message has: no message at all */
 	sock = rogue_connect(slot);
 	MUST(!rogue_say(sock, &h, (int[]){p[0], p[0], p[0], p[0], p[0], p[0], p[0], p[0]}, 8));
-	MUST(rogue_heard_end(sock, 10000));
+	MUST(rogue_heard_end(sock, WAIT_MS));
 	close(sock);
 	close(fds[0]);
 	MUST(said(VRB_V_CAPTURE_REFUSED) == 8);
@@ -246,12 +246,12 @@ static void test_full(void)
 	MUST(!fcntl(sealed, F_SETFL, O_APPEND) && !fcntl(sealed, F_ADD_SEALS, F_SEAL_WRITE));
 	MUST(!ask(vrb_engine_current->slot, &sealed, 1, &sock));
 	loop_send(&l, 1);
-	MUST(answer(sock) == EPERM && rogue_heard_end(sock, 10000));
+	MUST(answer(sock) == EPERM && rogue_heard_end(sock, WAIT_MS));
 	close(sock);
 	MUST(!setrlimit(RLIMIT_FSIZE, &limit));
 	MUST(!ask(vrb_engine_current->slot, &fd, 1, &sock));
 	loop_send(&l, 100);
-	MUST(answer(sock) == EFBIG && rogue_heard_end(sock, 10000));
+	MUST(answer(sock) == EFBIG && rogue_heard_end(sock, WAIT_MS));
 	close(sock);
 	MUST(said(VRB_V_CAPTURE_ENDED) == 2);
 	loop_send(&l, 10);
@@ -297,7 +297,7 @@ static void test_fork(void)
 		pause();
 	loop_send(&l, 3);
 	loop_close(&l);
-	MUST(rogue_heard_end(sock, 10000));
+	MUST(rogue_heard_end(sock, WAIT_MS));
 	kill(pid, SIGKILL);
 	MUST(waitpid(pid, &status, 0) == pid);
 	read_back(fd, &s);

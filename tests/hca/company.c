@@ -37,7 +37,7 @@ static void take(struct node *n, unsigned count)
 	struct vrb_wc wc;
 
 	while (count--)
-		MUST(node_has_wc(n, &wc, 10000) && wc.status == VRB_WC_SUCCESS);
+		MUST(node_has_wc(n, &wc, WAIT_MS) && wc.status == VRB_WC_SUCCESS);
 }
 
 /* The helper may acknowledge the first before the second is posted: then that is a lone one, too.

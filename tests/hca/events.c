@@ -45,14 +45,16 @@ struct sleeper {
 	struct node n;
 	struct vrb_hqp *q;
 	pthread_t thread;
+	_Atomic bool more;
 	int told[2]; /* a pipe: one byte for each message */
 };
 
 static void *sleeps(void *arg)
 {
 	struct sleeper *s = arg;
+	bool more = true;
 
-	for (int i = 0; i < ROUNDS / 2; i++) {
+	while (more) {
 		struct vrb_wc wc;
 		void *user;
 
@@ -67,6 +69,7 @@ static void *sleeps(void *arg)
 			MUST(!vrb_hcq_arm(s->n.cq, false));
 		}
 		MUST(wc.status == VRB_WC_SUCCESS);
+		more = s->more;
 		node_recv(&s->n, s->q, 1);
 		MUST(write(s->told[1], "m", 1) == 1);
 	}
@@ -95,14 +98,17 @@ static void test_two_sleepers(void)
 		MUST(!node_connect(s[i].q, get_u32(c.sock)));
 		put_u32(c.sock, vrb_hqp_qpn(s[i].q));
 	}
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
+		s[i].more = true;
 		MUST(!pthread_create(&s[i].thread, NULL, sleeps, &s[i]));
-	for (int i = 0; i < ROUNDS; i++) {
+	}
+	for (int i = 0; i % 2 || s[1].more; i++) {
 		/* the other one is woken for nothing now and then */
 		if (i % 7 == 0)
 			pthread_kill(s[(i + 1) % 2].thread, SIGUSR1);
 		if (i % 5 == 0)
 			usleep(200);
+		s[i % 2].more = i % 2 ? s[0].more : go_on(i, ROUNDS);
 		put_u32(c.sock, (uint32_t)i % 2);
 		MUST(read(s[i % 2].told[0], &byte, 1) == 1);
 	}
@@ -160,7 +166,7 @@ static void test_cancel(void)
 
 		MUST(!vrb_hcq_arm(n.cq, false));
 		put_u32(c.sock, k);
-		MUST(poll(&p, 1, 10000) == 1);
+		MUST(poll(&p, 1, WAIT_MS) == 1);
 		MUST(!vrb_hchan_get(n.chan, &user));
 		MUST(node_wc(&n, 1) == VRB_WC_SUCCESS);
 	}
@@ -339,7 +345,7 @@ static void test_tokens(void)
 			     &(struct vrb_hcq_init){.cqe = 16, .chan = t.n.chan, .user = &t},
 			     &t.other));
 	p.fd = vrb_hchan_fd(t.n.chan);
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; go_on(i, 200); i++) {
 		MUST(!pthread_create(&thread, NULL, takes_one, &t));
 		while (!vrb_engine_current->n_drivers)
 			usleep(10);
@@ -351,7 +357,7 @@ static void test_tokens(void)
 		vrb_event_completion(t.other);
 		vrb_engine_unlock(vrb_engine_current);
 		pthread_join(thread, NULL);
-		MUST(poll(&p, 1, 10000) == 1);
+		MUST(poll(&p, 1, WAIT_MS) == 1);
 		MUST(!vrb_hchan_get(t.n.chan, &user));
 		MUST(poll(&p, 1, 0) == 0);
 	}

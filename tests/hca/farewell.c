@@ -28,7 +28,7 @@ static int receiver(int sock, void *arg)
 	MUST(!node_connect(q, get_u32(sock)));
 	put_u32(sock, 0);
 	for (int i = 0; i < 2; i++)
-		MUST(node_has_wc(&n, &wc, 10000) && wc.status == VRB_WC_SUCCESS);
+		MUST(node_has_wc(&n, &wc, WAIT_MS) && wc.status == VRB_WC_SUCCESS);
 	if (way == DESTROYS)
 		MUST(!vrb_hqp_destroy(q));
 	if (way == TO_ERROR)
@@ -71,9 +71,10 @@ static void leaves(int how)
 	put_u32(c.sock, vrb_hqp_qpn(q));
 	(void)get_u32(c.sock);
 	node_send(&n, q, 1, 20); /* opens the ring */
-	MUST(node_has_wc(&n, &wc, 10000) && wc.status == VRB_WC_SUCCESS);
+	MUST(node_has_wc(&n, &wc, WAIT_MS) && wc.status == VRB_WC_SUCCESS);
 	send_unsignaled(&n, q);
-	for (double end = now_s() + 10; !vrb_psn_eq(q->core.una_psn, q->core.next_psn);) {
+	for (double end = now_s() + WAIT_MS / 1e3;
+	     !vrb_psn_eq(q->core.una_psn, q->core.next_psn);) {
 		(void)node_has_wc(&n, &wc, 1);
 		MUST(now_s() < end);
 	}

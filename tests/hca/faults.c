@@ -369,7 +369,7 @@ static void test_uc(void)
 		node_send(&a, qa, i, 60);
 		MUST(node_wc(&a, i) == VRB_WC_SUCCESS);
 		for (uint32_t n = 0; n < (i == 6 ? 2 : i != 3); n++)
-			MUST(node_has_wc(&b, &wc, 10000) && wc.status == VRB_WC_SUCCESS);
+			MUST(node_has_wc(&b, &wc, WAIT_MS) && wc.status == VRB_WC_SUCCESS);
 		/* the receive of the lost message serves the next one, the last one the copy of
 		 * the fifth that arrived */
 		MUST(i == 3 || wc.wr_id == (i == 4 || i == 5 ? i - 1 : i));
@@ -398,7 +398,7 @@ static void test_ud(void)
 		MUST(node_wc(&a, 1) == VRB_WC_SUCCESS);
 		/* the second is lost, the third is the second that arrives */
 		for (uint32_t n = 0; n < (i == 3 ? 2 : i != 2); n++)
-			MUST(node_has_wc(&b, &wc, 10000) && wc.status == VRB_WC_SUCCESS);
+			MUST(node_has_wc(&b, &wc, WAIT_MS) && wc.status == VRB_WC_SUCCESS);
 	}
 	MUST(!node_has_wc(&b, &wc, 20));
 	for (uint32_t rule = 1; rule <= 3; rule++)
@@ -419,7 +419,7 @@ static void test_delay_both(void)
 	node_recv(&a, qa, 2);
 	node_send(&b, qb, 3, 60);
 	MUST(node_wc(&b, 3) == VRB_WC_SUCCESS);
-	MUST(node_has_wc(&a, &wc, 10000) && wc.wr_id == 2 && wc.status == VRB_WC_SUCCESS);
+	MUST(node_has_wc(&a, &wc, WAIT_MS) && wc.wr_id == 2 && wc.status == VRB_WC_SUCCESS);
 	end();
 }
 

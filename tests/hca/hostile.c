@@ -40,7 +40,7 @@ static void healthy(struct node *n)
 	for (int i = 0; i < 2; i++) {
 		struct vrb_wc wc;
 
-		MUST(node_has_wc(n, &wc, 10000) && wc.status == VRB_WC_SUCCESS);
+		MUST(node_has_wc(n, &wc, WAIT_MS) && wc.status == VRB_WC_SUCCESS);
 	}
 	MUST(!vrb_hqp_destroy(a) && !vrb_hqp_destroy(b));
 }
@@ -106,7 +106,7 @@ static void echo(struct victim *v, int n)
 		node_recv(&v->n, v->q, 5);
 		node_send(&v->n, v->q, 6, 32);
 		for (int k = 0; k < 2; k++)
-			MUST(node_has_wc(&v->n, &wc, 10000) && wc.status == VRB_WC_SUCCESS);
+			MUST(node_has_wc(&v->n, &wc, WAIT_MS) && wc.status == VRB_WC_SUCCESS);
 	}
 }
 
@@ -158,7 +158,7 @@ static int says_files(int sock, void *arg)
 		fcntl(full[1], F_SETFL, 0);
 		/* no export is no reason to part */
 		if (bad != 3)
-			MUST(rogue_heard_end(r.to, 10000));
+			MUST(rogue_heard_end(r.to, WAIT_MS));
 		usleep(20000);
 		close(r.to);
 		close(r.listen);
@@ -194,7 +194,7 @@ static int says_nonsense(int sock, void *arg)
 	rogue_make(&r);
 	for (int i = 0; i < 10; i++)
 		fds[i] = r.bell;
-	for (uint32_t i = 0; i < 3000; i++) {
+	for (uint32_t i = 0; go_on(i, 3000); i++) {
 		struct vrb_meet_hello h[2] = {rogue_hello(&r)};
 		int s = rogue_connect(slot);
 
@@ -206,7 +206,7 @@ static int says_nonsense(int sock, void *arg)
 			MUST(send(s, h, i % sizeof(h), MSG_NOSIGNAL) >= 0);
 		else
 			rogue_say(s, h, fds, i % 10 + 1);
-		MUST(rogue_heard_end(s, 10000));
+		MUST(rogue_heard_end(s, WAIT_MS));
 		close(s);
 	}
 	put_u32(sock, 1);
@@ -249,7 +249,7 @@ static void test_nonsense(void)
 	stop = true;
 	pthread_join(t, NULL);
 	child_join(&rogue);
-	for (int i = 0; i < 1000 && count_fds() > fds; i++)
+	for (int i = 0; i < WAIT_MS / 10 && count_fds() > fds; i++)
 		usleep(10000); /* the last ones */
 	MUST(count_fds() <= fds);
 	victim_close(&v);
@@ -271,7 +271,7 @@ static int announces_for_others(int sock, void *arg)
 
 		h.slot = (uint32_t[]){other, slot, 0, 256, UINT32_MAX, r.slot - 1}[i];
 		MUST(!rogue_say(s, &h, (int[]){r.tx_fd, r.bell_mem, r.bell, r.export}, 4));
-		MUST(rogue_heard_end(s, 10000));
+		MUST(rogue_heard_end(s, WAIT_MS));
 		close(s);
 	}
 	put_u32(sock, 1);
@@ -335,7 +335,7 @@ static int knocks(int sock, void *arg)
 	for (int i = 0; i < 50; i++) {
 		int s = rogue_connect(slot);
 
-		MUST(rogue_heard_end(s, 10000));
+		MUST(rogue_heard_end(s, WAIT_MS));
 		close(s);
 	}
 	put_u32(sock, 1);
@@ -442,7 +442,7 @@ static int writes_garbage(struct rogue *r, int sock)
 	struct rogue_line l = {.op = 0x1f, .index = ROGUE_INDEX};
 
 	rogue_write(r, &l);
-	MUST(rogue_heard_end(r->to, 10000) && rogue_heard_end(r->from, 10000));
+	MUST(rogue_heard_end(r->to, WAIT_MS) && rogue_heard_end(r->from, WAIT_MS));
 	put_u32(sock, 3);
 	return (int)get_u32(sock);
 }
@@ -531,9 +531,9 @@ static void want_fail_without_handle(struct scene *s, struct vrb_hqp *ud)
 	vrb_hah_destroy(s->v.n.pd, av);
 	memset(av, 0x55, sizeof(*av));
 	free(av);
-	MUST(node_has_wc(&s->v.n, &wc, 10000) && wc.status == VRB_WC_LOC_QP_OP_ERR);
+	MUST(node_has_wc(&s->v.n, &wc, WAIT_MS) && wc.status == VRB_WC_LOC_QP_OP_ERR);
 	for (int i = 0; i < 2; i++)
-		MUST(node_has_wc(&s->v.n, &wc, 10000) && wc.status == VRB_WC_WR_FLUSH_ERR);
+		MUST(node_has_wc(&s->v.n, &wc, WAIT_MS) && wc.status == VRB_WC_WR_FLUSH_ERR);
 }
 
 static void test_takes_nothing(void)
@@ -555,14 +555,14 @@ static void test_takes_nothing(void)
 		node_send_ud(n, ud[0], &av, s.slot << VRB_QPN_INDEX_BITS | 5);
 	node_send_ud(n, ud[0], &av, vrb_hqp_qpn(ud[1]));
 	while (!got) {
-		MUST(node_has_wc(n, &wc, 10000) && wc.status == VRB_WC_SUCCESS);
+		MUST(node_has_wc(n, &wc, WAIT_MS) && wc.status == VRB_WC_SUCCESS);
 		got = wc.wr_id == 99;
 	}
 	want_fail_without_handle(&s, ud[0]);
 	for (uint64_t i = 0; i < 300; i++)
 		node_send(n, s.q, 1000 + i, 32);
 	do
-		MUST(node_has_wc(n, &wc, 10000));
+		MUST(node_has_wc(n, &wc, WAIT_MS));
 	while (wc.wr_id != 1000);
 	MUST(wc.status == VRB_WC_RETRY_EXC_ERR);
 	for (uint64_t i = 1; i < 300; i++)
@@ -579,7 +579,7 @@ static int never_ends(struct rogue *r, int sock)
 {
 	atomic_store(&r->tx.ctl->direct_seq, 1);
 	put_u32(sock, 3);
-	MUST(rogue_heard_end(r->to, 20000));
+	MUST(rogue_heard_end(r->to, WAIT_MS));
 	return (int)get_u32(sock);
 }
 
@@ -671,14 +671,14 @@ static int says_too_much(struct rogue *r, int sock)
 	struct vrb_meet_hello h = rogue_hello(r);
 
 	MUST(!rogue_say(r->from, &h, (int[]){r->bell_mem, r->bell, r->export}, 3));
-	MUST(rogue_heard_end(r->to, 10000) && rogue_heard_end(r->from, 10000));
+	MUST(rogue_heard_end(r->to, WAIT_MS) && rogue_heard_end(r->from, WAIT_MS));
 	return (int)get_u32(sock);
 }
 
 static int closes_half(struct rogue *r, int sock)
 {
 	MUST(!shutdown(r->to, SHUT_WR));
-	MUST(rogue_heard_end(r->from, 10000));
+	MUST(rogue_heard_end(r->from, WAIT_MS));
 	return (int)get_u32(sock);
 }
 
@@ -688,7 +688,7 @@ static int announces_twice(struct rogue *r, int sock)
 	int s = rogue_connect(get_u32(sock));
 
 	MUST(!rogue_say(s, &h, (int[]){r->tx_fd, r->bell_mem, r->bell, r->export}, 4));
-	MUST(rogue_heard_end(s, 10000)); /* the second only */
+	MUST(rogue_heard_end(s, WAIT_MS)); /* the second only */
 	MUST(!rogue_heard_end(r->to, 100));
 	close(r->to);
 	return (int)get_u32(sock);

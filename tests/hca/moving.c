@@ -115,11 +115,11 @@ static int sender(int sock, void *arg)
 			post_send(&n, q, &form, n_sent++);
 			busy++;
 		}
-		MUST(node_has_wc(&n, &wc, 10000) && wc.status == VRB_WC_SUCCESS);
+		MUST(node_has_wc(&n, &wc, WAIT_MS) && wc.status == VRB_WC_SUCCESS);
 		busy--;
 	}
 	for (; busy; busy--)
-		MUST(node_has_wc(&n, &wc, 10000) && wc.status == VRB_WC_SUCCESS);
+		MUST(node_has_wc(&n, &wc, WAIT_MS) && wc.status == VRB_WC_SUCCESS);
 	(void)get_u32(sock);
 	put_u32(sock, n_sent);
 	(void)get_u32(sock);
@@ -288,7 +288,7 @@ static void want(struct node *n, uint32_t i)
 {
 	struct vrb_wc wc;
 
-	MUST(node_has_wc(n, &wc, 10000) && wc.status == VRB_WC_SUCCESS);
+	MUST(node_has_wc(n, &wc, WAIT_MS) && wc.status == VRB_WC_SUCCESS);
 	MUST(number_at(n, wc.wr_id) == i);
 }
 
@@ -349,7 +349,7 @@ static void take(struct node *n, uint32_t count)
 	struct vrb_wc wc;
 
 	while (count--)
-		MUST(node_has_wc(n, &wc, 10000) && wc.status == VRB_WC_SUCCESS);
+		MUST(node_has_wc(n, &wc, WAIT_MS) && wc.status == VRB_WC_SUCCESS);
 }
 
 /* What the ring of a stopped process does not hold waits beside it, and holds up nobody. */
@@ -383,7 +383,7 @@ static void slow_owner(void)
 	p = n.ctx->e->peer[slot];
 	MUST(p && p->n_carry > 0);
 	kill(c.pid, SIGCONT);
-	for (double end = now_s() + 10; p->n_carry; usleep(1000))
+	for (double end = now_s() + WAIT_MS / 1e3; p->n_carry; usleep(1000))
 		MUST(now_s() < end);
 	put_u32(c.sock, 0);
 	child_join(&c);

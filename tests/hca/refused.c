@@ -88,7 +88,7 @@ static void stranger(void)
 						  (size_t)len)));
 		}
 		(void)!write(s, &h, sizeof(h));
-		MUST(rogue_heard_end(s, 5000));
+		MUST(rogue_heard_end(s, WAIT_MS));
 		_exit(0);
 	}
 	MUST(waitpid(pid, &status, 0) == pid && status == 0);

@@ -53,7 +53,7 @@ static void take(struct node *n, unsigned count)
 	struct vrb_wc wc;
 
 	while (count--) {
-		MUST(node_has_wc(n, &wc, 10000));
+		MUST(node_has_wc(n, &wc, WAIT_MS));
 		MUST(wc.status == VRB_WC_SUCCESS);
 	}
 }

@@ -108,7 +108,7 @@ static int user(int sock, void *arg)
 		for (int i = 0; i < 2; i++) {
 			struct vrb_wc wc;
 
-			MUST(node_has_wc(&n, &wc, 10000) && wc.status == VRB_WC_SUCCESS);
+			MUST(node_has_wc(&n, &wc, WAIT_MS) && wc.status == VRB_WC_SUCCESS);
 		}
 	}
 	put_u32(sock, 0);

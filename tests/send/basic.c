@@ -60,7 +60,7 @@ static void all_ways(struct end *e)
 		UNTIL_ROOM(e, vrb_sendv(e->ch, iov, 3, &o));
 		expect(e, i, lengths[i], &o);
 	}
-	CHECK(!vrb_disconnect(e->ch, 10 * S));
+	CHECK(!vrb_disconnect(e->ch, WAIT));
 	e->ch = NULL;
 	CHECK(!vrb_unregister(region));
 	free(mem);

@@ -43,7 +43,7 @@ static void run_client(const struct pair *p, const char *port, side *client)
 	CHECK(!vrb_connect(e.d, "127.0.0.1", port, p->client, &e.ch));
 	client(&e);
 	if (e.ch)
-		CHECK(!vrb_disconnect(e.ch, 10 * S));
+		CHECK(!vrb_disconnect(e.ch, WAIT));
 	CHECK(!vrb_close(e.d));
 	exit(0);
 }
@@ -67,11 +67,11 @@ void run_pair(const struct pair *p, side *server, side *client)
 	CHECK(!vrb_listen(e.d, "127.0.0.1", "0", p->server, &l));
 	snprintf(text, sizeof(text), "%d", vrb_listener_port(l));
 	CHECK(write(port[1], text, sizeof(text)) == sizeof(text));
-	CHECK(!vrb_accept(l, 10 * S, &e.ch));
+	CHECK(!vrb_accept(l, WAIT, &e.ch));
 	vrb_unlisten(l);
 	server(&e);
 	if (e.ch)
-		CHECK(!vrb_disconnect(e.ch, 10 * S));
+		CHECK(!vrb_disconnect(e.ch, WAIT));
 	if (vrb_close(e.d)) {
 		vrb_leak_report(e.d, 2);
 		CHECK(!"closed");
@@ -85,7 +85,7 @@ void run_pair(const struct pair *p, side *server, side *client)
 struct vrb_event next_event(struct end *e)
 {
 	struct vrb_event ev;
-	int n = vrb_poll(e->ch, &ev, 1, 10 * S);
+	int n = vrb_poll(e->ch, &ev, 1, WAIT);
 
 	CHECK(n == 1);
 	return ev;

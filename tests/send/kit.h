@@ -15,8 +15,11 @@
 
 #include <verbena/verbena.h>
 
-#define S  (1000000000ll)
-#define MS (1000000ll)
+#include "support/patience.h"
+
+#define S    (1000000000ll)
+#define MS   (1000000ll)
+#define WAIT (WAIT_MS * MS)
 
 #define CHECK(e)                                                                                   \
 	do {                                                                                       \
@@ -44,7 +47,7 @@ struct pair {
 void run_pair(const struct pair *p, side *server, side *client);
 extern int child_pid; /* in the server */
 
-/* The next event, within 10 s, or of this kind after others. */
+/* The next event, or of this kind after others. */
 struct vrb_event next_event(struct end *e);
 struct vrb_event want_event(struct end *e, enum vrb_event_kind kind);
 

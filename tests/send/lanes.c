@@ -295,7 +295,7 @@ static void case_reconnect(void)
 	snprintf(port, sizeof(port), "%d", vrb_listener_port(l));
 	CHECK(write(fds[1], port, sizeof(port)) == sizeof(port));
 	for (int round = 0; round < 3; round++) {
-		CHECK(!vrb_accept(l, 20 * S, &e.ch));
+		CHECK(!vrb_accept(l, WAIT, &e.ch));
 		ev = want_event(&e, VRB_EV_MESSAGE);
 		CHECK(!strcmp(ev.buf->data, "hello"));
 		vrb_buf_put(ev.buf);

@@ -200,7 +200,7 @@ static void peer_refuses(void)
 	CHECK(!vrb_listen(d, "127.0.0.1", "0", &o, &l));
 	snprintf(port, sizeof(port), "%d", vrb_listener_port(l));
 	CHECK(write(fds[1], port, sizeof(port)) > 0);
-	refuses(vrb_accept(l, 10 * S, &ch), ENOMEM, "send_pool");
+	refuses(vrb_accept(l, WAIT, &ch), ENOMEM, "send_pool");
 	CHECK(waitpid(pid, &status, 0) == pid);
 	failures += status != 0;
 	vrb_unlisten(l);

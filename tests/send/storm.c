@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "send/storm.h"
 
-#define AREA	(1u << 16)
-#define N_WAYS	8u
-#define SHARED	(AREA / 2) /* of the area, for the peer */
-#define QUIET_S 20
+#define AREA   (1u << 16)
+#define N_WAYS 8u
+#define SHARED (AREA / 2) /* of the area, for the peer */
 
 struct account {
 	bool taken, over, timed_out, released;
@@ -206,7 +205,7 @@ static void send_all_ways(struct run *r)
 		poll_once(r, err || i == r->s->n ? MS : 0);
 		if (r->b->ended + r->b->received != ended + received)
 			quiet = now_ns();
-		CHECK(now_ns() - quiet < QUIET_S * (uint64_t)S);
+		CHECK(now_ns() - quiet < (uint64_t)WAIT);
 	}
 }
 
@@ -229,8 +228,8 @@ static void leave(struct run *r)
 
 	if (!r->ended && child_pid)
 		while (!r->ended)
-			poll_once(r, 10 * S);
-	err = vrb_disconnect(r->e->ch, r->ended ? 0 : 20 * S);
+			poll_once(r, WAIT);
+	err = vrb_disconnect(r->e->ch, r->ended ? 0 : WAIT);
 	CHECK(r->s->may_end || !err);
 	r->e->ch = NULL;
 }

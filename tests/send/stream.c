@@ -101,7 +101,7 @@ static void receive(struct end *e)
 	struct vrb_channel_stats st;
 
 	while (got < n_small + n_large) {
-		int n = vrb_poll(e->ch, ev, 32, 10 * S);
+		int n = vrb_poll(e->ch, ev, 32, WAIT);
 
 		CHECK(n > 0);
 		for (int i = 0; i < n; i++) {
@@ -155,7 +155,7 @@ static void stream(struct end *e)
 	       (unsigned long long)st.again_credit, (unsigned long long)st.again_memory,
 	       (unsigned long long)st.credit_messages, (unsigned long long)st.rendezvous,
 	       (unsigned long long)st.sleeps);
-	CHECK(!vrb_disconnect(e->ch, 60 * S));
+	CHECK(!vrb_disconnect(e->ch, WAIT));
 	e->ch = NULL;
 	CHECK(!rnr_naks());
 	check_memory();

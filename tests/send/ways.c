@@ -82,7 +82,7 @@ static void one_sided(struct end *e)
 	for (int i = 0; i < 100; i++)
 		memcpy(copy + i * 100, iov[i].iov_base, 100);
 	CHECK(is_filled(copy, 4, 100 * 100));
-	CHECK(!vrb_disconnect(e->ch, 10 * S));
+	CHECK(!vrb_disconnect(e->ch, WAIT));
 	e->ch = NULL;
 	CHECK(!vrb_unregister(r));
 	free(area);
@@ -108,7 +108,7 @@ static void stops(struct end *e)
 		n_sent++;
 	CHECK(n_sent);
 	while (late < n_sent) {
-		int n = vrb_poll(e->ch, ev, 8, 2 * S);
+		int n = vrb_poll(e->ch, ev, 8, WAIT);
 
 		CHECK(n > 0);
 		for (int i = 0; i < n; i++) {
@@ -205,14 +205,14 @@ static void has_no_room(struct end *e)
 	CHECK(!vrb_buf_get(e->d, (2u << 20) - 4096, &more));
 	while (got < BEHIND) {
 		struct vrb_event ev;
-		int n = vrb_poll(e->ch, &ev, 1, half ? 10 * MS : 10 * S);
+		int n = vrb_poll(e->ch, &ev, 1, half ? 10 * MS : WAIT);
 
 		if (half && now_ns() - start > 300 * MS) {
 			vrb_buf_put(half);
 			vrb_buf_put(more);
 			half = NULL;
 		}
-		CHECK(n || half || now_ns() - start < 5 * S);
+		CHECK(n || half);
 		if (!n)
 			continue;
 		CHECK(ev.kind == VRB_EV_MESSAGE);

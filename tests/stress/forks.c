@@ -50,7 +50,7 @@ static void child(struct end *a, struct end *b, int way)
 {
 	struct end c, d;
 
-	alarm(30);
+	alarm(CASE_SECONDS / 2);
 	if (way != 1)
 		touch_foreign(a);
 	open_two(&c, &d);

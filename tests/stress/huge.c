@@ -84,7 +84,7 @@ static void receive(int sock)
 	mem = (struct end_id){.addr = (uintptr_t)h.at, .rkey = h.mr->rkey};
 	MUST(put_all(sock, &mem, sizeof(mem)));
 	for (uint64_t seed = 1; seed <= 2; seed++) {
-		MUST(end_wc(&e, &wc, 60000) && wc.status == IBV_WC_SUCCESS);
+		MUST(end_wc(&e, &wc, WAIT_MS) && wc.status == IBV_WC_SUCCESS);
 		MUST(wc.byte_len == HUGE_LEN);
 		want_pattern(&h, seed);
 		MUST(put_all(sock, &c, 1));
@@ -103,7 +103,7 @@ static void post(struct end *e, struct ibv_send_wr *w)
 
 	w->send_flags = IBV_SEND_SIGNALED;
 	MUST(!ibv_post_send(e->qp, w, &bad));
-	MUST(end_wc(e, &wc, 60000) && wc.status == IBV_WC_SUCCESS);
+	MUST(end_wc(e, &wc, WAIT_MS) && wc.status == IBV_WC_SUCCESS);
 }
 
 static void send_all(struct end *e, struct huge *h, int sock)

@@ -21,19 +21,18 @@ static const struct test {
 	const char *name;
 	void (*run)(long n);
 	long n; /* the short count */
-	unsigned int seconds;
 } tests[] = {
-	{"one_thread", test_one_thread, 2000, 60},
-	{"passive", test_passive, 2000, 60},
-	{"wakeup", test_wakeup, 20000, 120},
-	{"wakeup_poll", test_wakeup_poll, 10000, 120},
-	{"wakeup_held", test_wakeup_held, 10000, 120},
-	{"wakeup_held_poll", test_wakeup_held_poll, 10000, 120},
-	{"idle", test_idle, 1000, 60},
-	{"atomics", test_atomics, 5000, 120},
-	{"threads", test_threads, 2000, 120},
-	{"fork", test_fork, 20, 120},
-	{"huge", test_huge, 1, 120},
+	{"one_thread", test_one_thread, 2000},
+	{"passive", test_passive, 2000},
+	{"wakeup", test_wakeup, 20000},
+	{"wakeup_poll", test_wakeup_poll, 10000},
+	{"wakeup_held", test_wakeup_held, 10000},
+	{"wakeup_held_poll", test_wakeup_held_poll, 10000},
+	{"idle", test_idle, 1000},
+	{"atomics", test_atomics, 5000},
+	{"threads", test_threads, 2000},
+	{"fork", test_fork, 20},
+	{"huge", test_huge, 1},
 };
 
 pid_t start_child(int *sock)
@@ -75,10 +74,11 @@ static int run(const struct test *t, long n)
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {
-		unsigned int more = (unsigned int)(n / (t->n ? t->n : 1)) * t->seconds / 4;
+		long longer = n > 4 * t->n ? n / (4 * t->n) : 1;
 
 		setpgid(0, 0);
-		alarm(t->seconds + more);
+		enough_s *= (double)longer;
+		alarm((unsigned int)longer * CASE_SECONDS);
 		t->run(n);
 		_exit(0);
 	}

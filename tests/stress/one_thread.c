@@ -66,7 +66,7 @@ static void to_itself(void)
 
 		MUST(!end_recv(&e, 7, BIG, BIG));
 		MUST(!end_send(&e, 1, 0, (uint32_t)(i * 997 % BIG), IBV_SEND_SIGNALED));
-		MUST(end_wc(&e, &wc[0], 10000) && end_wc(&e, &wc[1], 10000));
+		MUST(end_wc(&e, &wc[0], WAIT_MS) && end_wc(&e, &wc[1], WAIT_MS));
 		MUST(wc[0].status == IBV_WC_SUCCESS && wc[1].status == IBV_WC_SUCCESS);
 		MUST(wc[0].wr_id + wc[1].wr_id == 8);
 	}
@@ -87,7 +87,7 @@ void test_one_thread(long n)
 		o.ctx = NULL;
 		end_connect(&a, &b.id);
 		end_connect(&b, &a.id);
-		for (long i = 0; i < n / 2; i++)
+		for (long i = 0; go_on(i, n / 2); i++)
 			round_of(i % 3 ? &a : &b, i % 3 ? &b : &a, sizes[i % 8], &seed);
 		end_close(&b);
 		end_close(&a);

@@ -40,7 +40,7 @@ static void initiate(struct end *e, const struct end_id *t, long n)
 	*word = 0;
 	MUST(!end_rdma(e, IBV_WR_RDMA_WRITE, 1, 8, t->addr, t->rkey));
 	end_done(e, 1);
-	for (long i = 0; i < n; i++) {
+	for (long i = 0; go_on(i, n); i++) {
 		uint32_t len = (uint32_t)(rnd(&seed) % (LEN - 64)) + 1;
 		uint8_t mark = (uint8_t)(i % 200);
 

@@ -77,7 +77,7 @@ static void *work(void *arg)
 				       IBV_SEND_SIGNALED));
 			sent++;
 		}
-		if (!end_wc(&w->e, &wc, sent < n && sent - acked < WINDOW ? 0 : 20000))
+		if (!end_wc(&w->e, &wc, sent < n && sent - acked < WINDOW ? 0 : WAIT_MS))
 			continue;
 		MUST(wc.status == IBV_WC_SUCCESS);
 		if (wc.wr_id < MARK) {

@@ -39,8 +39,8 @@ static void take_event(struct end *e, bool by_poll, unsigned int *events)
 	while (by_poll) {
 		struct pollfd p = {.fd = e->chan->fd, .events = POLLIN};
 
-		if (poll(&p, 1, 20000) != 1)
-			die("poll() on the channel: nothing for 20 s");
+		if (poll(&p, 1, WAIT_MS) != 1)
+			die("poll() on the channel: nothing for a minute");
 		if (!ibv_get_cq_event(e->chan, &cq, &user))
 			break;
 		MUST(errno == EAGAIN);
@@ -103,6 +103,7 @@ static void play(int sock, bool first, const struct game *g)
 	uint64_t seed = first ? 0x777 : 0x9999;
 	unsigned int events = 0;
 	struct end_id peer;
+	bool more = true;
 	struct end e;
 	char c;
 
@@ -114,12 +115,17 @@ static void play(int sock, bool first, const struct game *g)
 	for (uint64_t i = 0; i < DEPTH; i++)
 		MUST(!end_recv(&e, i, 0, 64));
 	MUST(end_meet(&e, sock, &peer));
-	for (long i = 0; i < g->n; i++) {
+	for (long i = 0; more; i++) {
 		if (g->is_moderated && i % 512 == 511) /* in the middle of things */
 			moderate(e.cq, (uint16_t)(i / 512 % 5), (uint16_t)(i / 512 % 7 * 20));
-		if (first)
+		if (first) { /* says whether more rounds come */
+			more = go_on(i, g->n);
+			e.buf[64] = more;
 			MUST(!end_send(&e, 1, 64, 64, IBV_SEND_SIGNALED));
+		}
 		wait_recv(&e, g->by_poll, &seed, &events);
+		if (!first)
+			more = e.buf[0];
 		MUST(!end_recv(&e, 0, 0, 64));
 		pause_some(&seed);
 		if (!first)

@@ -7,8 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TEST_SECONDS 60
-
 static int run_one(const struct kit_test *t)
 {
 	const char *word = "ok";
@@ -19,7 +17,7 @@ static int run_one(const struct kit_test *t)
 	pid = fork();
 	if (!pid) {
 		setpgid(0, 0); /* what it kills by group is its own */
-		alarm(TEST_SECONDS);
+		alarm(CASE_SECONDS);
 		t->run();
 		_exit(0);
 	}

@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+#include "support/patience.h"
+
 struct kit_test {
 	const char *name;
 	void (*run)(void); /* returns, or ends with 77 for a skip, anything else for a failure */

@@ -14,8 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WAIT_MS 20000
-
 void die(const char *fmt, ...)
 {
 	char text[512];

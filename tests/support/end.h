@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "support/patience.h"
+
 struct end_opts {			 /* 0 means the value in brackets */
 	enum ibv_qp_type type;		 /* [RC] */
 	uint32_t send_wr, recv_wr, sges; /* [128, 128, 1] */

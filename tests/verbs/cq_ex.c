@@ -38,7 +38,7 @@ static void connect_on(struct pair *p, enum ibv_qp_type type, struct ibv_cq_ex *
 static void start(struct ibv_cq_ex *cq)
 {
 	struct ibv_poll_cq_attr a = {0};
-	double until = now_s() + 20;
+	double until = now_s() + WAIT_MS / 1e3;
 	int err;
 
 	do

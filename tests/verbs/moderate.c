@@ -120,7 +120,7 @@ static void test_by_count(void)
 			continue;
 		}
 		message(&r, 0);
-		MUST(has_event(&r, 10000));
+		MUST(has_event(&r, WAIT_MS));
 		on_time += now_s() - start < LONG_US * 0.9e-6;
 	}
 	MUST(on_time == 5);
@@ -141,7 +141,7 @@ static void test_by_period(void)
 			arm(&r);
 			start = now_s();
 			message(&r, 0);
-			MUST(has_event(&r, 10000));
+			MUST(has_event(&r, WAIT_MS));
 			took = now_s() - start;
 			MUST(took > 0.0049);
 			on_time += took < 0.0065;
@@ -189,12 +189,12 @@ static void test_urgent(void)
 		arm(&r);
 		message(&r, 0);
 		message(&r, IBV_SEND_SOLICITED);
-		MUST(has_event(&r, 10000));
+		MUST(has_event(&r, WAIT_MS));
 	}
 	arm(&r);
 	pair_recv(&r.p, 1, 1);
 	MUST(!ibv_modify_qp(r.p.qp[1], &err, IBV_QP_STATE));
-	MUST(has_event(&r, 10000));
+	MUST(has_event(&r, WAIT_MS));
 	MUST(now_s() - start < 21 * 0.065);
 	rig_close(&r);
 }
@@ -213,7 +213,7 @@ static void test_off_again(void)
 		MUST(has_event(&r, 30));
 		arm(&r);
 		message(&r, 0);
-		MUST(has_event(&r, 10000));
+		MUST(has_event(&r, WAIT_MS));
 	}
 	rig_close(&r);
 }
