@@ -104,21 +104,28 @@ static void *wait_event(void *p)
 static void test_lost_wakeup(void)
 {
 	double until = now_s() + WAIT_MS / 1e3;
-	struct ibv_sge s;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr a;
+	struct ibv_sge s, to;
 	struct lab l;
 	pthread_t t;
 
 	lab_open(&l, &(struct opt){.channel = true});
-	s = lab_sge(&l);
-	MUST(!lab_recv(&l, &s, 1));
-	MUST(!lab_send(&l, &s, 1, IBV_SEND_SIGNALED));
-	usleep(50000); /* both completions are there, whoever brought them */
+	to = s = lab_sge(&l);
+	to.addr += s.length;
+	l.buf[2 * s.length - 1] = 0;
+	MUST(!lab_recv(&l, &to, 1));
+	MUST(!lab_send(&l, &s, 1, 0));
+	while (!((volatile uint8_t *)l.buf)[2 * s.length - 1]) /* the completion follows */
+		MUST(now_s() < until);
+	MUST(!ibv_query_qp(l.qp[1], &a, IBV_QP_STATE, &init));
+	usleep(1000); /* other devices have no lock to wait for */
 	MUST(!ibv_req_notify_cq(l.cq, 0));
 	pthread_create(&t, NULL, wait_event, &l);
 	while (!strstr(heard_text(), "cq_lost_wakeup") && now_s() < until)
 		usleep(10000);
 	want("cq_lost_wakeup");
-	lab_poll(&l, 2, NULL); /* nothing is lost by the look */
+	lab_poll(&l, 1, NULL); /* nothing is lost by the look */
 	MUST(!lab_recv(&l, &s, 1));
 	MUST(!lab_send(&l, &s, 1, IBV_SEND_SIGNALED)); /* wakes the thread */
 	pthread_join(t, NULL);

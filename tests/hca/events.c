@@ -235,20 +235,29 @@ static double cpu_of(pthread_t t)
 	return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
 }
 
+/* A thread is in the call; asleep, but for a moment. */
+static void await_waiter(void)
+{
+	while (!vrb_engine_current || !vrb_peek(&vrb_engine_current->n_drivers))
+		usleep(100);
+	usleep(2000);
+}
+
 static void send_signals(struct waiter *w, pthread_t t)
 {
 	int handled = n_handled, returned = w->n_returned;
 
+	await_waiter();
 	MUST(!pthread_kill(t, SIGUSR2)); /* goes on */
 	while (n_handled == handled)
 		usleep(100);
 	usleep(2000);
 	MUST(w->n_returned == returned);
+	await_waiter();
 	MUST(!pthread_kill(t, SIGUSR1)); /* comes back */
 	while (w->n_returned == returned)
 		usleep(100);
 	MUST(w->last == -EINTR && n_handled == handled + 2);
-	usleep(2000);
 }
 
 /* One completion is there, and its event held back for longer than the test takes. */
@@ -283,11 +292,12 @@ static void signals(bool is_moderated)
 		put_u32(c.sock, vrb_hqp_qpn(q[i]));
 	}
 	MUST(!pthread_create(&t, NULL, waits_on, &w));
-	usleep(5000);
+	await_waiter();
 	if (is_moderated)
 		hold_one(&w.n, q[0], c.sock);
 	for (int i = 0; i < 20; i++)
 		send_signals(&w, t);
+	await_waiter();
 	MUST(!pthread_kill(t, SIGHUP));
 	usleep(5000);
 	used = cpu_of(t);

@@ -315,11 +315,11 @@ static void overtaken(void)
 	for (uint32_t i = 0; i < 3; i++)
 		want(&n, i);
 	/* what does not come is lost in the end */
-	start = now_s();
+	start = (double)vrb_peek(&n.ctx->e->now) / 1e9;
 	carry_in(q, first, 5);
 	carry_in(q, first, 4);
 	want(&n, 4);
-	MUST(now_s() - start > 0.3);
+	MUST((double)vrb_clock_now() / 1e9 - start > 0.3);
 	want(&n, 5);
 	/* what is kept ends with the connection */
 	carry_in(q, first, 7);

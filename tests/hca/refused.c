@@ -157,7 +157,7 @@ static void wire_send(void)
 	MUST(!node_connect(q, vrb_hqp_qpn(q)));
 	set_mtu(SMALL_MTU);
 	node_send(&n, q, 1, 4000);
-	for (int i = 0; i < 2000 && !counted(VRB_V_LINK_SEND); i++)
+	for (int i = 0; i < WAIT_MS && !counted(VRB_V_LINK_SEND); i++)
 		usleep(1000);
 	MUST(counted(VRB_V_LINK_SEND) >= 1);
 	MUST(node_wc(&n, 1) == VRB_WC_RETRY_EXC_ERR && counted(VRB_V_RETRY_EXC) == 1);

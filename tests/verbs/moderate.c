@@ -12,6 +12,7 @@
 #include <time.h>
 
 #define LONG_US 60000
+#define TRIES	1000 /* a busy machine is late: at least once it must be in time */
 
 struct rig {
 	struct pair p;
@@ -109,7 +110,7 @@ static void test_by_count(void)
 
 	rig_open(&r);
 	MUST(!moderate(r.cq[1], 3, LONG_US));
-	for (int i = 0; i < 50 && on_time < 5; i++) {
+	for (int i = 0; i < TRIES && on_time < 5; i++) {
 		double start = now_s();
 
 		arm(&r);
@@ -135,7 +136,7 @@ static void test_by_period(void)
 	rig_open(&r);
 	for (uint16_t count = 0; count < 101; count += 100) {
 		MUST(!moderate(r.cq[1], count, 5000));
-		for (int i = 0; i < 20; i++) {
+		for (int i = 0; i < 20 || (!on_time && i < TRIES); i++) {
 			double start, took;
 
 			arm(&r);
@@ -161,7 +162,7 @@ static void test_by_period_asleep(void)
 
 	rig_open(&r);
 	MUST(!moderate(r.cq[1], 100, 300));
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < 100 || (on_time < 5 && i < TRIES); i++) {
 		double start, took;
 
 		arm(&r);
@@ -177,26 +178,65 @@ static void test_by_period_asleep(void)
 	rig_close(&r);
 }
 
-static void test_urgent(void)
+/* Whether the event of an error did not wait for the period. */
+static bool error_is_urgent(void)
 {
 	struct ibv_qp_attr err = {.qp_state = IBV_QPS_ERR};
-	double start = now_s();
 	struct rig r;
+	double start;
 
 	rig_open(&r);
 	MUST(!moderate(r.cq[1], 1000, 65535));
-	for (int i = 0; i < 20; i++) {
+	arm(&r);
+	pair_recv(&r.p, 1, 1);
+	start = now_s();
+	MUST(!ibv_modify_qp(r.p.qp[1], &err, IBV_QP_STATE));
+	MUST(has_event(&r, WAIT_MS));
+	start = now_s() - start;
+	rig_close(&r);
+	return start < LONG_US * 1e-6;
+}
+
+static void test_urgent(void)
+{
+	struct rig r;
+	int on_time = 0, i;
+
+	rig_open(&r);
+	MUST(!moderate(r.cq[1], 1000, 65535));
+	for (i = 0; i < 20 || (!on_time && i < TRIES); i++) {
+		double start = now_s();
+
 		arm(&r);
 		message(&r, 0);
 		message(&r, IBV_SEND_SOLICITED);
 		MUST(has_event(&r, WAIT_MS));
+		on_time += now_s() - start < LONG_US * 1e-6;
 	}
-	arm(&r);
-	pair_recv(&r.p, 1, 1);
-	MUST(!ibv_modify_qp(r.p.qp[1], &err, IBV_QP_STATE));
-	MUST(has_event(&r, WAIT_MS));
-	MUST(now_s() - start < 21 * 0.065);
+	MUST(on_time >= 1);
 	rig_close(&r);
+	for (i = 0; i < TRIES && !error_is_urgent(); i++)
+		;
+	MUST(i < TRIES);
+}
+
+/* Whether the event that was held back came when that ended, in one of four ways. */
+static bool is_off_again(struct rig *r, int way)
+{
+	double start;
+
+	MUST(!moderate(r->cq[1], 1000, 65535));
+	arm(r);
+	start = now_s();
+	message(r, 0);
+	/* no moderation: count 1, period 0, both 0; or only a shorter one */
+	MUST(!moderate(r->cq[1], way == 0, way == 3 ? 50 : way == 0 ? 65535 : 0));
+	MUST(has_event(r, WAIT_MS));
+	start = now_s() - start;
+	arm(r);
+	message(r, 0);
+	MUST(has_event(r, WAIT_MS));
+	return start < LONG_US * 1e-6;
 }
 
 static void test_off_again(void)
@@ -204,16 +244,12 @@ static void test_off_again(void)
 	struct rig r;
 
 	rig_open(&r);
-	for (int i = 0; i < 4; i++) {
-		MUST(!moderate(r.cq[1], 1000, 65535));
-		arm(&r);
-		message(&r, 0);
-		/* no moderation: count 1, period 0, both 0; or only a shorter one */
-		MUST(!moderate(r.cq[1], i == 0, i == 3 ? 50 : i == 0 ? 65535 : 0));
-		MUST(has_event(&r, 30));
-		arm(&r);
-		message(&r, 0);
-		MUST(has_event(&r, WAIT_MS));
+	for (int way = 0; way < 4; way++) {
+		int i = 0;
+
+		while (i < TRIES && !is_off_again(&r, way))
+			i++;
+		MUST(i < TRIES);
 	}
 	rig_close(&r);
 }
@@ -250,7 +286,7 @@ static void test_fewer_events(void)
 				message(&r, 0);
 				i++;
 			}
-			if (!has_event(&r, i == 1600 ? 10000 : 0))
+			if (!has_event(&r, i == 1600 ? WAIT_MS : 0))
 				continue;
 			events[on]++;
 			MUST(!ibv_req_notify_cq(r.cq[1], 0));
