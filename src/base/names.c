@@ -57,6 +57,7 @@ static const char *const attributes[] = {
 	"srq_type",
 	"type",
 	"attr_mask",
+	"length",
 };
 
 static const char *const verbs[] = {

@@ -31,6 +31,8 @@ const struct vrb_profile_builtin vrb_profile_builtins[] = {
 		"max_inline = 220; inline_round = 64"},
 	{"small",     "queues of 16 entries, one READ at a time",
 		"max_qp_wr = 16; max_srq_wr = 16; max_cqe = 16; max_rd_atomic = 1"},
+	{"few",       "8 queue pairs, 8 CQs, 16 regions of 1 MiB at most, 4 PDs, 8 address handles",
+		"max_qp = 8; max_cq = 8; max_mr = 16; max_mr_size = 1048576; max_pd = 4; max_ah = 8"},
 	{"notime",    "no completion timestamps, no CQ moderation",
 		"cq_timestamps = no; cq_moderation = no"},
 	{"minusone",  "calls that fail return -1 and set errno", "minus_one = yes"},

@@ -14,6 +14,8 @@
 #define VRB_PROFILE_TEXT_MAX 8192u /* bytes of a file */
 #define VRB_PROFILE_NAME_MAX 64
 
+#define VRB_PROFILE_ANY_SIZE 1073741824u /* of max_mr_size: no limit */
+
 /* clang-format off */
 /* knob, unit, smallest, largest, in `plain`, what it says */
 #define VRB_PROFILE_KNOBS(X) \
@@ -24,6 +26,12 @@
 	X(max_qp_wr,      ENTRIES, 1, 16384, 16384, "largest send or receive queue") \
 	X(max_srq_wr,     ENTRIES, 1, 32768, 32768, "largest shared receive queue") \
 	X(max_cqe,        ENTRIES, 1, 4194304, 4194304, "largest completion queue") \
+	X(max_qp,         ENTRIES, 1, 65535, 65535, "most queue pairs of a process") \
+	X(max_cq,         ENTRIES, 1, 65535, 65535, "most completion queues of a process") \
+	X(max_mr,         ENTRIES, 1, 4194304, 4194304, "most memory regions of a process") \
+	X(max_pd,         ENTRIES, 1, 65535, 65535, "most protection domains of a process") \
+	X(max_ah,         ENTRIES, 1, 4194304, 4194304, "most address handles of a process") \
+	X(max_mr_size,    BYTES, 1, 1073741824, 1073741824, "largest memory region; the most is no limit") \
 	X(max_rd_atomic,  ENTRIES, 1, 128, 128, "most READs and atomics outstanding on a queue pair") \
 	X(cq_timestamps,  YESNO, 0, 1, 1, "extended CQs with completion timestamps, and their clock") \
 	X(cq_moderation,  YESNO, 0, 1, 1, "CQ moderation by ibv_modify_cq") \

@@ -62,6 +62,7 @@
 /* ---- creating, registering, destroying (src/rules/object.c and the faces) */
 #define VRB_VERDICTS_OBJECT(X) \
 	X(CREATE_LIMIT, "create_limit", CALL, "{1a} of the {2b}: {0} asked for, the limit is {3}", "ibv_query_device(3)", "ask for no more than ibv_query_device reports; inline data it does not report: ask for less") /* asked, attribute id, object id, limit */ \
+	X(CREATE_MANY, "create_many", CALL, "there is no room for one more {1b}: {0} are there, as many as the device has", "ibv_query_device(3)", "destroy what is not used any more; max_qp, max_cq, max_mr, max_pd and max_ah of ibv_query_device say how many there may be") /* count, object id */ \
 	X(CREATE_QP_TYPE, "create_qp_type", CALL, "QP type {0t} is not offered", "ibv_create_qp(3)", "this device has RC (2), UC (3) and UD (4)") /* type */ \
 	X(CREATE_QP_CQ, "create_qp_cq", CALL, "a QP without a {0q} CQ, or with one of another context", "IBA 10.2.4.1", "set send_cq and recv_cq to CQs of the PD's context") /* 0 send 1 recv */ \
 	X(CREATE_INVALID, "create_invalid", CALL, "{0a} has the value {1x}, which is not defined", "ibv_create_qp(3)", "clear the whole attribute struct before filling it in") /* field id, value */ \

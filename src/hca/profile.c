@@ -26,6 +26,11 @@ PLAIN(max_inline, VRB_MAX_INLINE);
 PLAIN(max_qp_wr, VRB_MAX_QP_WR);
 PLAIN(max_srq_wr, VRB_MAX_SRQ_WR);
 PLAIN(max_cqe, VRB_MAX_CQE);
+PLAIN(max_qp, VRB_MAX_QP);
+PLAIN(max_cq, VRB_MAX_QP);
+PLAIN(max_mr, VRB_MAX_MR);
+PLAIN(max_pd, VRB_MAX_QP);
+PLAIN(max_ah, VRB_MAX_MR);
 PLAIN(max_rd_atomic, VRB_RD_ATOMIC_MAX);
 
 static struct vrb_profile profile;

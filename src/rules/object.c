@@ -54,6 +54,17 @@ enum vrb_verdict vrb_rules_create_cq(int64_t cqe, int64_t comp_vector,
 	return VRB_OK;
 }
 
+enum vrb_verdict vrb_rules_one_more(uint32_t have, uint32_t max, uint32_t object,
+				    struct vrb_report *r)
+{
+	return have < max ? VRB_OK : refuse(r, VRB_V_CREATE_MANY, have, object);
+}
+
+enum vrb_verdict vrb_rules_mr_size(uint64_t len, uint64_t max, struct vrb_report *r)
+{
+	return len <= max ? VRB_OK : limit(r, len, VRB_OA_LENGTH, VRB_OBJ_MR, max);
+}
+
 enum vrb_verdict vrb_rules_cq_worst(uint64_t worst, uint32_t cqe, struct vrb_report *r)
 {
 	if (worst > cqe) /* IBA C10-100 */

@@ -42,6 +42,7 @@ enum vrb_obj_attr {
 	VRB_OA_SRQ_TYPE,
 	VRB_OA_MW_TYPE,
 	VRB_OA_ATTR_MASK,
+	VRB_OA_LENGTH,
 	VRB_N_OBJ_ATTRS
 };
 
@@ -74,6 +75,11 @@ enum vrb_verdict vrb_rules_create_qp(const struct vrb_rules_qp *q, const struct 
 
 enum vrb_verdict vrb_rules_create_cq(int64_t cqe, int64_t comp_vector,
 				     const struct vrb_rules_limits *l, struct vrb_report *r);
+
+/* Whether one more object of a kind (enum vrb_object) may be made. */
+enum vrb_verdict vrb_rules_one_more(uint32_t have, uint32_t max, uint32_t object,
+				    struct vrb_report *r);
+enum vrb_verdict vrb_rules_mr_size(uint64_t len, uint64_t max, struct vrb_report *r);
 
 /* worst: completions that all queues on the CQ can have at once. */
 enum vrb_verdict vrb_rules_cq_worst(uint64_t worst, uint32_t cqe, struct vrb_report *r);

@@ -81,7 +81,7 @@ ERRNO(EINVAL, "An argument, an attribute or the state of the object does not all
 ERRNO(ENOMEM, "A queue is full (ibv_post_send, ibv_post_recv), too much inline data was given, or "
    "memory or a table of the device ran out.",
    VRB_V_POST_SQ_FULL, VRB_V_POST_SQ_DEAD_END, VRB_V_POST_RQ_FULL, VRB_V_POST_INLINE_LEN,
-   VRB_V_REG_MEMLOCK),
+   VRB_V_REG_MEMLOCK, VRB_V_CREATE_MANY),
 ERRNO(EBUSY, "Other objects still use this one.", VRB_V_BUSY),
 ERRNO(EFAULT, "The memory is not mapped, or not writable though LOCAL_WRITE was asked.",
    VRB_V_REG_RANGE),

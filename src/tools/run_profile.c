@@ -26,11 +26,11 @@ static void print_knob(const struct vrb_knob *k)
 	char range[32];
 
 	if (k->unit == VRB_KNOB_YESNO)
-		printf("  %-14s yes no       %-8s %s\n", k->name, k->plain ? "yes" : "no",
+		printf("  %-14s yes no        %-10s %s\n", k->name, k->plain ? "yes" : "no",
 		       k->meaning);
 	else {
 		snprintf(range, sizeof(range), "%u..%u", k->min, k->max);
-		printf("  %-14s %-12s %-8u %s\n", k->name, range, k->plain, k->meaning);
+		printf("  %-14s %-13s %-10u %s\n", k->name, range, k->plain, k->meaning);
 	}
 }
 
@@ -38,7 +38,7 @@ static void print_help(void)
 {
 	puts("A profile is one of the names below or a file of lines `knob = value`; a semicolon\n"
 	     "ends a line, too, and # begins a comment. What it does not name is as in `plain`.\n\n"
-	     "  knob           values       plain    meaning");
+	     "  knob           values        plain      meaning");
 	for (uint32_t i = 0; i < vrb_profile_n_knobs; i++)
 		print_knob(&vrb_profile_knobs[i]);
 	putchar('\n');

@@ -55,9 +55,14 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	vv_rules_port(vv_context(pd->context)->dev, &port);
 	if (vrb_rules_av(&a, &port, true, &r) != VRB_OK)
 		return vv_null(vv_reason(&r));
+	err = vv_count_in(pd->context, VRB_OBJ_AH);
+	if (err)
+		return vv_null(err);
 	h = calloc(1, sizeof(*h));
-	if (!h)
+	if (!h) {
+		vv_count_out(pd->context, VRB_OBJ_AH);
 		return vv_null(ENOMEM);
+	}
 	h->av = (struct vrb_av){
 		.dgid = a.dgid,
 		.sgid_index = a.sgid_index,
@@ -69,6 +74,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	};
 	err = vrb_hah_create(vv_pd(pd)->h, &h->av);
 	if (err) {
+		vv_count_out(pd->context, VRB_OBJ_AH);
 		free(h);
 		r = (struct vrb_report){.verdict = VRB_V_MODIFY_UNREACHABLE};
 		return vv_null(err == -EHOSTUNREACH || err == -ENETUNREACH ? vv_reason(&r) : err);
@@ -83,6 +89,7 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 	struct vv_ah *h = vv_ah(ah);
 
 	vrb_hah_destroy(vv_pd(ah->pd)->h, &h->av);
+	vv_count_out(ah->context, VRB_OBJ_AH);
 	free(h);
 	return 0;
 }

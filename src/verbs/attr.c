@@ -40,6 +40,13 @@ static void take_profile(void)
 	}
 }
 
+uint64_t vv_max_mr_size(void)
+{
+	uint32_t max = vrb_hca_profile()->max_mr_size;
+
+	return max == VRB_PROFILE_ANY_SIZE ? UINT64_MAX : max;
+}
+
 void vv_take_profile(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -80,19 +87,19 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
 	*a = (struct ibv_device_attr){
 		.node_guid = dev->guid,
 		.sys_image_guid = dev->guid,
-		.max_mr_size = UINT64_MAX,
+		.max_mr_size = vv_max_mr_size(),
 		.page_size_cap = 0xfffff000,
 		.vendor_id = 0xffffff, /* no OUI of our own; clients want it not to be 0 */
 		.vendor_part_id = 1,
-		.max_qp = VRB_MAX_QP,
+		.max_qp = (int)p->max_qp,
 		.max_qp_wr = (int)p->max_qp_wr,
 		.device_cap_flags = device_caps,
 		.max_sge = (int)max_sge,
 		.max_sge_rd = (int)max_sge,
-		.max_cq = VRB_MAX_QP,
+		.max_cq = (int)p->max_cq,
 		.max_cqe = (int)p->max_cqe,
-		.max_mr = VRB_MAX_MR,
-		.max_pd = VRB_MAX_QP,
+		.max_mr = (int)p->max_mr,
+		.max_pd = (int)p->max_pd,
 		.max_qp_rd_atom = (int)p->max_rd_atomic,
 		.max_res_rd_atom = (int)p->max_rd_atomic * VRB_MAX_QP,
 		.max_qp_init_rd_atom = (int)p->max_rd_atomic,
@@ -101,7 +108,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
 		.max_mcast_grp = 8192,
 		.max_mcast_qp_attach = 56,
 		.max_total_mcast_qp_attach = 8192 * 56,
-		.max_ah = VRB_MAX_MR,
+		.max_ah = (int)p->max_ah,
 		.max_srq = VRB_MAX_QP,
 		.max_srq_wr = (int)p->max_srq_wr,
 		.max_srq_sge = (int)p->max_recv_sge,

@@ -135,6 +135,7 @@ int ibv_close_device(struct ibv_context *context)
 {
 	struct vv_context *c = vv_context(context);
 
+	vv_count_close(context);
 	vrb_hctx_close(c->h);
 	close(context->cmd_fd);
 	pthread_mutex_destroy(&context->mutex);

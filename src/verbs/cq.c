@@ -59,7 +59,8 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 
 struct vv_cq *vv_cq_make(struct ibv_context *ctx, const struct vv_cq_ask *ask)
 {
-	struct vv_cq *c = calloc(1, sizeof(*c));
+	int err = vv_count_in(ctx, VRB_OBJ_CQ);
+	struct vv_cq *c = err ? NULL : calloc(1, sizeof(*c));
 	struct vrb_hcq_init init = {
 		.cqe = ask->cqe,
 		.chan = ask->channel ? vv_channel(ask->channel)->h : NULL,
@@ -68,12 +69,12 @@ struct vv_cq *vv_cq_make(struct ibv_context *ctx, const struct vv_cq_ask *ask)
 		.stamp_wall = ask->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
 		.overwrites = ask->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,
 	};
-	int err;
 
-	if (!c)
-		return vv_null(ENOMEM);
-	err = vrb_hcq_create(vv_context(ctx)->h, &init, &c->h);
+	if (err)
+		return vv_null(err);
+	err = c ? vrb_hcq_create(vv_context(ctx)->h, &init, &c->h) : ENOMEM;
 	if (err) {
+		vv_count_out(ctx, VRB_OBJ_CQ);
 		free(c);
 		return vv_null(err);
 	}
@@ -150,6 +151,7 @@ int ibv_destroy_cq(struct ibv_cq *cq)
 	pthread_cond_destroy(&cq->cond);
 	pthread_mutex_destroy(&cq->mutex);
 	pthread_mutex_destroy(&c->poll_lock);
+	vv_count_out(cq->context, VRB_OBJ_CQ);
 	free(c);
 	return 0;
 }

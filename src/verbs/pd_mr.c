@@ -11,13 +11,14 @@
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
-	struct vv_pd *p = calloc(1, sizeof(*p));
-	int err;
+	int err = vv_count_in(context, VRB_OBJ_PD);
+	struct vv_pd *p = err ? NULL : calloc(1, sizeof(*p));
 
-	if (!p)
-		return vv_null(ENOMEM);
-	err = vrb_hpd_alloc(vv_context(context)->h, &p->h);
+	if (err)
+		return vv_null(err);
+	err = p ? vrb_hpd_alloc(vv_context(context)->h, &p->h) : ENOMEM;
 	if (err) {
+		vv_count_out(context, VRB_OBJ_PD);
 		free(p);
 		return vv_null(err);
 	}
@@ -38,6 +39,7 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 	err = vrb_hpd_dealloc(p->h);
 	if (err && !foreign)
 		return vv_ret(err);
+	vv_count_out(pd->context, VRB_OBJ_PD);
 	free(p);
 	return 0;
 }
@@ -76,13 +78,17 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, const struct reg *a)
 	struct vrb_report r;
 	int err;
 
-	if (vrb_rules_reg_mr((uintptr_t)a->addr, a->length, a->access, &r) != VRB_OK)
+	if (vrb_rules_reg_mr((uintptr_t)a->addr, a->length, a->access, &r) != VRB_OK ||
+	    vrb_rules_mr_size(a->length, vv_max_mr_size(), &r) != VRB_OK)
 		return vv_null(vv_reason(&r));
+	err = vv_count_in(pd->context, VRB_OBJ_MR);
+	if (err)
+		return vv_null(err);
 	m = calloc(1, sizeof(*m));
-	if (!m)
-		return vv_null(ENOMEM);
-	err = vrb_hmr_reg(vv_pd(pd)->h, a->addr, a->length, a->iova, a->access & 0xff, &m->h);
+	err = m ? vrb_hmr_reg(vv_pd(pd)->h, a->addr, a->length, a->iova, a->access & 0xff, &m->h)
+		: ENOMEM;
 	if (err) {
+		vv_count_out(pd->context, VRB_OBJ_MR);
 		free(m);
 		return vv_null(err == -EFAULT ? refuse_range(a) : err);
 	}
@@ -139,7 +145,8 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 		errno = EINVAL;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
-	if (vrb_rules_reg_mr((uintptr_t)a.addr, a.length, a.access, &r) != VRB_OK) {
+	if (vrb_rules_reg_mr((uintptr_t)a.addr, a.length, a.access, &r) != VRB_OK ||
+	    vrb_rules_mr_size(a.length, vv_max_mr_size(), &r) != VRB_OK) {
 		errno = vv_reason(&r);
 		return IBV_REREG_MR_ERR_INPUT;
 	}
@@ -166,6 +173,7 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 		return vv_refuse(&r);
 	if (err && !foreign)
 		return vv_ret(err);
+	vv_count_out(mr->context, VRB_OBJ_MR);
 	free(m);
 	return 0;
 }

@@ -85,9 +85,14 @@ static struct ibv_qp *make_qp(const struct make *m)
 
 	if (check(m, &r) != VRB_OK)
 		return vv_null(vv_reason(&r));
+	err = vv_count_in(m->pd->context, VRB_OBJ_QP);
+	if (err)
+		return vv_null(err);
 	q = calloc(1, sizeof(*q));
-	if (!q)
+	if (!q) {
+		vv_count_out(m->pd->context, VRB_OBJ_QP);
 		return vv_null(ENOMEM);
+	}
 	grant(m);
 	q->cap = *m->cap;
 	q->sig_all = m->sig_all;
@@ -105,6 +110,7 @@ static struct ibv_qp *make_qp(const struct make *m)
 	pthread_cond_init(&q->qp.cond, NULL);
 	err = make_below(q, m);
 	if (err) {
+		vv_count_out(m->pd->context, VRB_OBJ_QP);
 		free(q);
 		return vv_null(err);
 	}
@@ -324,6 +330,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 						   &qp->events_completed, VRB_OBJ_QP});
 	pthread_cond_destroy(&qp->cond);
 	pthread_mutex_destroy(&qp->mutex);
+	vv_count_out(qp->context, VRB_OBJ_QP);
 	free(q);
 	return 0;
 }

@@ -14,7 +14,7 @@
 static inline int vv_errno(enum vrb_verdict v)
 {
 	if (v == VRB_V_POST_SQ_FULL || v == VRB_V_POST_SQ_DEAD_END || v == VRB_V_POST_RQ_FULL ||
-	    v == VRB_V_REG_MEMLOCK)
+	    v == VRB_V_REG_MEMLOCK || v == VRB_V_CREATE_MANY)
 		return ENOMEM;
 	if (v == VRB_V_UNSUPPORTED || v == VRB_V_CREATE_QP_TYPE || v == VRB_V_MODIFY_ALT_PATH)
 		return EOPNOTSUPP;

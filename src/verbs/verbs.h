@@ -46,7 +46,16 @@ struct vv_context {
 	struct verbs_context vctx; /* its last member is the program's ibv_context */
 	struct vrb_hctx *h;
 	struct vrb_hdev *dev;
+	_Atomic uint32_t n_objects[VRB_N_OBJECTS]; /* of those that are counted */
 };
+
+uint64_t vv_max_mr_size(void);
+
+/* One more object of a kind, or the errno of a refusal; then it is counted until vv_count_out. */
+int vv_count_in(struct ibv_context *ctx, enum vrb_object kind);
+void vv_count_out(struct ibv_context *ctx, enum vrb_object kind);
+/* What the program has left in a context that closes. */
+void vv_count_close(struct ibv_context *ctx);
 
 struct vv_pd {
 	struct ibv_pd pd;

@@ -193,6 +193,151 @@ static void test_small(void)
 	pair_close(&p);
 }
 
+/* As many as fit, and one more, which is refused; then one is given back and its place is free. */
+static void fill(struct pair *p, int room, void *(*make)(struct pair *p), int (*end)(void *object))
+{
+	void *object[32];
+
+	for (int i = 0; i < room; i++)
+		MUST((object[i] = make(p)) != NULL);
+	errno = 0;
+	MUST(!make(p) && errno == ENOMEM);
+	MUST(!end(object[0]) && (object[0] = make(p)) != NULL);
+	errno = 0;
+	MUST(!make(p) && errno == ENOMEM);
+	for (int i = 0; i < room; i++)
+		MUST(!end(object[i]));
+}
+
+static struct ibv_cq *few_cq;
+
+static void *new_pd(struct pair *p)
+{
+	return ibv_alloc_pd(p->ctx);
+}
+
+static int end_pd(void *pd)
+{
+	return ibv_dealloc_pd(pd);
+}
+
+static void *new_cq(struct pair *p)
+{
+	return ibv_create_cq(p->ctx, 1, NULL, NULL, 0);
+}
+
+static int end_cq(void *cq)
+{
+	return ibv_destroy_cq(cq);
+}
+
+static void *new_qp(struct pair *p)
+{
+	struct ibv_qp_init_attr a = {.send_cq = few_cq,
+				     .recv_cq = few_cq,
+				     .qp_type = IBV_QPT_RC,
+				     .cap = {1, 1, 1, 1, 0}};
+
+	return ibv_create_qp(p->pd, &a);
+}
+
+static int end_qp(void *qp)
+{
+	return ibv_destroy_qp(qp);
+}
+
+static void *new_mr(struct pair *p)
+{
+	return ibv_reg_mr(p->pd, p->buf, 64, IBV_ACCESS_LOCAL_WRITE);
+}
+
+static int end_mr(void *mr)
+{
+	return ibv_dereg_mr(mr);
+}
+
+static void *new_ah(struct pair *p)
+{
+	struct ibv_ah_attr a = {.is_global = 1, .port_num = 1};
+
+	MUST(!ibv_query_gid(p->ctx, 1, 0, &a.grh.dgid));
+	return ibv_create_ah(p->pd, &a);
+}
+
+static int end_ah(void *ah)
+{
+	return ibv_destroy_ah(ah);
+}
+
+/* The kit has a PD and a region. */
+static void test_few(void)
+{
+	struct ibv_device_attr dev;
+	struct pair p;
+	struct ear ear;
+
+	with("few");
+	begin_to_listen(&ear);
+	pair_open(&p);
+	MUST(!ibv_query_device(p.ctx, &dev));
+	MUST(dev.max_qp == 8 && dev.max_cq == 8 && dev.max_mr == 16 && dev.max_pd == 4 &&
+	     dev.max_ah == 8 && dev.max_mr_size == 1048576);
+	few_cq = make_cq(&p, 8);
+	fill(&p, 3, new_pd, end_pd);
+	fill(&p, 7, new_cq, end_cq);
+	fill(&p, 8, new_qp, end_qp);
+	fill(&p, 15, new_mr, end_mr);
+	fill(&p, 8, new_ah, end_ah);
+	want_heard(&ear,
+		   "create_many: there is no room for one more protection domain: 4 are there");
+	MUST(!ibv_destroy_cq(few_cq));
+	message_works(&p);
+	pair_close(&p);
+}
+
+static void test_mr_size(void)
+{
+	const size_t most = 1048576;
+	char *mem = aligned_alloc(4096, most + 4096);
+	struct ibv_mr *mr;
+	struct pair p;
+	struct ear ear;
+
+	MUST(mem);
+	with("few");
+	pair_open(&p);
+	begin_to_listen(&ear);
+	errno = 0;
+	MUST(!ibv_reg_mr(p.pd, mem, most + 1, IBV_ACCESS_LOCAL_WRITE) && errno == EINVAL);
+	want_heard(&ear, "length of the memory region: 1048577 asked for, the limit is 1048576");
+	MUST((mr = ibv_reg_mr(p.pd, mem, most, IBV_ACCESS_LOCAL_WRITE)) != NULL);
+	MUST(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, mem, most + 1, 0) ==
+		     IBV_REREG_MR_ERR_INPUT &&
+	     errno == EINVAL);
+	MUST(!ibv_dereg_mr(mr));
+	pair_close(&p);
+	free(mem);
+}
+
+/* What a program leaves in a context that it closes does not count any more. */
+static void test_few_left(void)
+{
+	struct pair p;
+
+	with("few");
+	for (int i = 0; i < 10; i++) {
+		struct ibv_context *ctx;
+
+		pair_open(&p);
+		ctx = ibv_open_device(p.ctx->device);
+		MUST(ctx);
+		for (int k = 0; k < 3; k++)
+			MUST(ibv_alloc_pd(ctx));
+		MUST(!ibv_close_device(ctx));
+		pair_close(&p);
+	}
+}
+
 /* max_rd_atomic: the kit asks for one, which is the least; 2 are refused. */
 static void test_rd_atomic(void)
 {
@@ -589,6 +734,9 @@ int main(int argc, char **argv)
 		{"last_wqe_plain", test_last_wqe_plain},
 		{"gids", test_gids},
 		{"gids_from_wc", test_gids_from_wc},
+		{"few", test_few},
+		{"few left behind", test_few_left},
+		{"region size", test_mr_size},
 		{"memlock", test_memlock},
 		{"harsh", test_harsh},
 		{"cx", test_cx},

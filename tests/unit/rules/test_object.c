@@ -193,7 +193,8 @@ static void names(void **state)
 	is_named('a', VRB_OA_MAX_SEND_WR, "cap.max_send_wr");
 	is_named('a', VRB_OA_MAX_WR, "max_wr");
 	is_named('a', VRB_OA_ATTR_MASK, "attr_mask");
-	is_named('a', VRB_N_OBJ_ATTRS, "17");
+	is_named('a', VRB_OA_LENGTH, "length");
+	is_named('a', VRB_N_OBJ_ATTRS, "18");
 	is_named('v', VRB_VERB_IMPORT_DEVICE, "ibv_import_device");
 	is_named('v', VRB_VERB_XRC, "XRC");
 	is_named('v', VRB_VERB_OTHER + 1, "8");
@@ -222,12 +223,28 @@ static void modify_cq(void **state)
 	assert_int_equal(vrb_rules_modify_cq(1, 0, &r), VRB_V_UNSUPPORTED);
 }
 
+static void tables(void **state)
+{
+	struct vrb_report r;
+
+	(void)state;
+	assert_int_equal(vrb_rules_one_more(7, 8, VRB_OBJ_QP, &r), VRB_OK);
+	assert_int_equal(vrb_rules_one_more(8, 8, VRB_OBJ_QP, &r), VRB_V_CREATE_MANY);
+	assert_int_equal(r.val[0], 8);
+	assert_int_equal(r.val[1], VRB_OBJ_QP);
+	assert_int_equal(vrb_rules_mr_size(4096, 4096, &r), VRB_OK);
+	assert_int_equal(vrb_rules_mr_size(UINT64_MAX, UINT64_MAX, &r), VRB_OK);
+	assert_int_equal(vrb_rules_mr_size(4097, 4096, &r), VRB_V_CREATE_LIMIT);
+	assert_int_equal(r.val[1], VRB_OA_LENGTH);
+	assert_int_equal(r.val[3], 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(modify_cq), cmocka_unit_test(qp),    cmocka_unit_test(qp_caps),
 		cmocka_unit_test(cq),	     cmocka_unit_test(srq),   cmocka_unit_test(mr),
-		cmocka_unit_test(others),    cmocka_unit_test(names),
+		cmocka_unit_test(others),    cmocka_unit_test(names), cmocka_unit_test(tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
