@@ -179,6 +179,10 @@ static bool take_option(struct options *o, int opt)
 	case 'p':
 		if (!take_number("--pid", INT32_MAX, &n))
 			return false;
+		if (!n) {
+			vrb_complain("--pid takes the number of a process");
+			return false;
+		}
 		o->pid = (pid_t)n;
 		return true;
 	case 's':

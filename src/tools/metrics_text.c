@@ -217,6 +217,7 @@ static void put_qp_infos(FILE *f, const struct vrb_live *l)
 			put_begin_qp(f, "verbena_qp_info", p, q);
 			put_more(f, "type", vrb_top_name(s, sizeof(s), 't', q->type));
 			put_more(f, "state", vrb_top_name(s, sizeof(s), 's', q->state));
+			put_more(f, "link", vrb_top_link(q));
 			put_more(f, "peer", vrb_top_peer(s, sizeof(s), q));
 			snprintf(s, sizeof(s), "0x%06x", q->peer_qpn);
 			put_more(f, "peer_qpn", s);

@@ -35,6 +35,8 @@ int vrb_top_cq_fill(const struct vrb_live_proc *p, const struct vrb_row_qp *q);
 const char *vrb_top_answer(enum vrb_live_answer a);
 /* "RC", "RTS". */
 const char *vrb_top_name(char *out, size_t size, char kind, uint32_t v);
+/* "memory", "wire", or "-". */
+const char *vrb_top_link(const struct vrb_row_qp *q);
 /* Where the other end is: "process 12", an address, or "-". */
 const char *vrb_top_peer(char *out, size_t size, const struct vrb_row_qp *q);
 

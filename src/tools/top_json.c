@@ -57,6 +57,7 @@ static json_t *qp_json(const struct vrb_live_proc *p, const struct vrb_live_proc
 	put(o, "type", json_string(vrb_top_name(s, sizeof(s), 't', q->type)));
 	put(o, "state", json_string(vrb_top_name(s, sizeof(s), 's', q->state)));
 	put(o, "device", device_name(p, q->device));
+	put(o, "link", json_string(vrb_top_link(q)));
 	put(o, "peer_qpn", hex(q->peer_qpn, 6));
 	put(o, "peer", json_string(vrb_top_peer(s, sizeof(s), q)));
 	put(o, "age_s", json_real(age_s(p, q->made_ns)));

@@ -87,6 +87,13 @@ const char *vrb_top_name(char *out, size_t size, char kind, uint32_t v)
 	return out;
 }
 
+const char *vrb_top_link(const struct vrb_row_qp *q)
+{
+	if (q->link == VRB_ROW_WIRE)
+		return "wire";
+	return q->link == VRB_ROW_SAME_HOST ? "memory" : "-";
+}
+
 const char *vrb_top_peer(char *out, size_t size, const struct vrb_row_qp *q)
 {
 	static const uint8_t v4[12] = {[10] = 0xff, [11] = 0xff};

@@ -126,10 +126,7 @@ static void put_qp(FILE *f, const struct line *l)
 		snprintf(window, sizeof(window), "%s", of(h, q->in_flight, q->window));
 	fprintf(f, "%7d 0x%06x %-3s %-5.5s %-8s %-16s", (int)l->p->pid, q->qpn,
 		vrb_top_name(type, sizeof(type), 't', q->type),
-		vrb_top_name(state, sizeof(state), 's', q->state),
-		q->link == VRB_ROW_WIRE	       ? "wire"
-		: q->link == VRB_ROW_SAME_HOST ? "memory"
-					       : "-",
+		vrb_top_name(state, sizeof(state), 's', q->state), vrb_top_link(q),
 		vrb_top_peer(peer, sizeof(peer), q));
 	fprintf(f, "%7s%8s%8s%8s%10s%12s%11s", human(a, l->r.of[VRB_SENT]),
 		human(b, l->r.of[VRB_TAKEN]), human(c, l->r.of[VRB_TX_BYTES]),

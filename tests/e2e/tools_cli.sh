@@ -92,6 +92,19 @@ says "above 0" "capture --seconds wants a time" "$verbena" capture --seconds 0 -
 says "no regular file" "capture into a device" "$verbena" capture /dev/null true
 says "cannot create" "capture into nowhere" "$verbena" capture /nonexistent/file true
 
+status 2 "top with a delay of nothing" "$verbena" top -d 0
+status 2 "top with a count that is none" "$verbena" top -n x
+status 2 "top with a word" "$verbena" top word
+status 2 "top of process 0" "$verbena" top --pid 0
+says "has no device of Verbena open" "top of a process that has none" "$verbena" top --pid 1
+status 2 "metrics with two places" "$verbena" metrics --once --port 0
+status 2 "metrics on a port that is none" "$verbena" metrics --port 65536
+status 2 "metrics of process 0" "$verbena" metrics --once --pid 0
+status 2 "metrics with a word" "$verbena" metrics word
+status 1 "metrics in a folder that is not there" "$verbena" metrics --unix /nonexistent/socket
+says "at most 107 bytes" "metrics on a path that is too long" \
+	"$verbena" metrics --unix "/$(printf %0120d 0)"
+
 says "verbena0" "devinfo" "$verbena" devinfo
 says '"gid": ' "devinfo --json" "$verbena" devinfo --json
 status 1 "devinfo of a device that is not there" "$verbena" devinfo none7

@@ -190,6 +190,8 @@ static void many(void)
 		from = a.head.next;
 	}
 	MUST(n_seen == N);
+	ask(UINT32_MAX); /* beyond the last */
+	MUST(!a.head.n_qps && !a.head.next);
 	/* a region that moves stays in its list */
 	MUST(!vrb_hmr_rereg(mr[1], NULL, n.buf + 4096, 4096, UINT32_MAX));
 	MUST(!vrb_hmr_dereg(mr[0]) && !vrb_hmr_dereg(mr[2]));
