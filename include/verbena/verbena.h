@@ -201,6 +201,9 @@ enum vrb_engine {
 	VRB_SLEEPY    /* sleeps at once */
 };
 
+/* Who does what not every adapter offers. */
+enum vrb_by { VRB_ABSENT, VRB_BY_ADAPTER, VRB_BY_LIBRARY };
+
 struct vrb_channel_options {
 	unsigned qps; /* 0: min(cores, 16); the smaller of both ends holds */
 	enum vrb_engine engine;
@@ -228,7 +231,11 @@ struct vrb_channel_options {
 	bool latency; /* keep a histogram of how long messages take (two clock readings each) */
 	bool solicited_only;	 /* asleep, only solicited messages wake this end */
 	const uint8_t *flow_key; /* 40 bytes for the Toeplitz hash; NULL: the published one */
-	uint64_t reserved[4];	 /* 0 */
+	/* Asleep, this end is told of so many completions at once, or so many microseconds after
+	 * the first of them; see vrb_moderate. Both or neither. */
+	uint16_t moderate_count, moderate_us;
+	bool timestamps;      /* events have time_ns, where the adapter has a clock for it */
+	uint64_t reserved[4]; /* 0 */
 };
 
 /* Waits for TCP connections on host (NULL: all addresses) and port ("0": any). Each accepted
@@ -251,6 +258,8 @@ struct vrb_channel_info {
 	uint32_t send_depth, recv_depth, recv_size, inline_bytes, sges;
 	uint64_t max_message;
 	uint32_t qp_num[16];
+	enum vrb_by moderation; /* ABSENT: none is wanted */
+	enum vrb_by timestamps; /* ABSENT: not wanted, or the adapter has no clock for them */
 };
 void vrb_channel_info(const struct vrb_channel *channel, struct vrb_channel_info *info);
 
@@ -363,6 +372,7 @@ struct vrb_event {
 	bool has_immediate;
 	uint64_t offset, total; /* of files */
 	const char *text;	/* valid while the channel is */
+	uint64_t time_ns;	/* with timestamps: of the completion behind it; else 0 */
 };
 
 /*
@@ -380,6 +390,18 @@ int vrb_arm(struct vrb_channel *channel);
 /* May change at any time. */
 int vrb_set_engine(struct vrb_channel *channel, enum vrb_engine engine);
 
+/*
+ * The same, of moderation: fewer wake-ups for a delay of period_us at most; 0, 0: none. The adapter
+ * does it (ibv_modify_cq), within its limits; where it cannot, vrb_poll goes on sleeping after an
+ * event, for a time that it learns. Then what is solicited, and errors, wait, too, and who sleeps
+ * on vrb_fd has every event. vrb_channel_info says which.
+ */
+int vrb_moderate(struct vrb_channel *channel, uint16_t count, uint16_t period_us);
+
+/* The clock of time_ns now: the adapter's, so that it can be compared with the times of no other
+ * one. -EOPNOTSUPP: the channel has no timestamps. */
+int vrb_channel_clock(struct vrb_channel *channel, uint64_t *ns);
+
 struct vrb_channel_stats {
 	uint64_t sent, sent_bytes, received, received_bytes;
 	uint64_t work_requests, signaled, inlined, copied, posts; /* posts: doorbells */
@@ -388,6 +410,7 @@ struct vrb_channel_stats {
 	uint64_t credit_messages, rendezvous, timed_out;
 	uint64_t lanes_failed, lanes_rebuilt, reconnects, port_events;
 	uint64_t refills, refilled; /* receives posted, and in how many calls */
+	uint64_t naps;		    /* moderation by the library: sleeps after an event */
 };
 void vrb_channel_stats(const struct vrb_channel *channel, struct vrb_channel_stats *stats);
 

@@ -238,6 +238,7 @@
 	X(SEND_LANE_STALLED, "send_lane_stalled", REMOTE, "queue pair {0x} has completed nothing for {1} ms while others did", "libverbena(3)", "stall_ms sets the time; a loss on the way of this queue pair alone: ECMP, a bond") /* qpn, ms */ \
 	X(SEND_PEER_LANE, "send_peer_lane", REMOTE, "the peer took queue pair {0x} out", "libverbena(3)", "its own event says why") /* qpn */ \
 	X(SEND_RECONNECT, "send_reconnect", REMOTE, "the peer was not to be had again in {0} attempts", "libverbena(3)", "does it listen? reconnect and reconnect_ms say how often and when") /* attempts */ \
+	X(SEND_NO_CLOCK, "send_no_clock", CALL, "the channel has no timestamps (1: they were asked for) {0}", "libverbena(3)", "set timestamps in the options; an adapter without extended CQs, or whose completions have no time, cannot") /* asked */ \
 	X(SEND_NO_NODE, "send_no_node", CALL, "no CPU of a NUMA node of the adapter can be had", "libverbena(3)", "numa_node of the device in /sys says -1 where there is none; taskset may exclude its CPUs") /* - */
 
 /* ---- what only the checker sees (src/check; rules in src/rules where they are pure) */

@@ -10,6 +10,7 @@
 
 #include "base/toeplitz.h"
 #include "send/async.h"
+#include "send/cq.h"
 #include "send/fail.h"
 #include "send/file.h"
 
@@ -83,6 +84,10 @@ int vrb_options_fill(const struct vrb_channel_options *in, const struct vrb_doma
 		(void)vrb_fail(EINVAL, VRB_V_SEND_OPTION, *l->value, l->min, l->max);
 		return vrb_about("%s", l->name);
 	}
+	if (!o->moderate_count != !o->moderate_us) {
+		(void)vrb_fail(EINVAL, VRB_V_SEND_OPTION, 0, 1, UINT16_MAX);
+		return vrb_about("moderate_count and moderate_us");
+	}
 	if (!fit_cq(in, d, o))
 		return vrb_fail(EINVAL, VRB_V_SEND_OPTION, o->send_depth + o->recv_depth, 3,
 				(uint64_t)d->attr.max_cqe - VRB_CREDIT_BARE);
@@ -153,12 +158,7 @@ void vrb_channel_free(struct vrb_channel *ch)
 	for (; ch->ring_head != ch->ring_tail; ch->ring_head++)
 		if (ch->ring[ch->ring_head & ch->ring_mask].buf)
 			vrb_pool_put(ch->ring[ch->ring_head & ch->ring_mask].buf);
-	if (ch->unacked)
-		ibv_ack_cq_events(ch->cq, ch->unacked);
-	if (ch->cq)
-		ibv_destroy_cq(ch->cq);
-	if (ch->comp)
-		ibv_destroy_comp_channel(ch->comp);
+	vrb_cq_destroy(ch);
 	if (ch->epoll >= 0)
 		close(ch->epoll);
 	if (ch->tcp >= 0)
@@ -179,7 +179,9 @@ void vrb_channel_info(const struct vrb_channel *ch, struct vrb_channel_info *inf
 					  .recv_size = ch->opt.recv_size,
 					  .inline_bytes = ch->inline_max,
 					  .sges = ch->sges,
-					  .max_message = ch->max_message};
+					  .max_message = ch->max_message,
+					  .moderation = ch->moderation,
+					  .timestamps = ch->cq_ex ? VRB_BY_ADAPTER : VRB_ABSENT};
 	for (uint32_t i = 0; i < ch->n_lanes; i++)
 		info->qp_num[i] = ch->lane[i]->qp ? ch->lane[i]->qp->qp_num : 0;
 }

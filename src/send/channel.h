@@ -22,6 +22,7 @@
 #include "send/domain.h"
 #include "send/frame.h"
 #include "send/sq.h"
+#include "send/ticks.h"
 
 #define VRB_BATCH      32u		  /* work requests behind one doorbell */
 #define VRB_SGES_MAX   16u		  /* per work request, at most */
@@ -142,6 +143,12 @@ struct vrb_channel {
 	bool draining; /* events go to the ring, and more is done when that has some */
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *cq;
+	struct ibv_cq_ex *cq_ex; /* the same one; NULL: without timestamps */
+	struct vrb_ticks ticks;
+	uint64_t wc_ns; /* of the completion that is handled */
+	enum vrb_by moderation;
+	bool napped;
+	uint64_t nap_ns, nap_from; /* from: completions when it began */
 	uint32_t n_lanes;
 	struct vrb_lane *lane[VRB_LANES_MAX];
 	uint32_t inline_max, sges, peer_recv_size, mtu;

@@ -10,6 +10,7 @@
 
 #include "send/async.h"
 #include "send/channel.h"
+#include "send/cq.h"
 #include "send/fail.h"
 #include "send/file.h"
 #include "send/probes.h"
@@ -42,10 +43,14 @@ static inline void relax(void)
 
 void vrb_emit(struct vrb_channel *ch, const struct vrb_event *e)
 {
+	struct vrb_event *to;
+
 	if (vrb_likely(ch->out_n < ch->out_max && ch->ring_head == ch->ring_tail))
-		ch->out[ch->out_n++] = *e;
+		to = &ch->out[ch->out_n++];
 	else
-		ch->ring[ch->ring_tail++ & ch->ring_mask] = *e;
+		to = &ch->ring[ch->ring_tail++ & ch->ring_mask];
+	*to = *e;
+	to->time_ns = ch->wc_ns;
 }
 
 static void drain_ring(struct vrb_channel *ch)
@@ -182,6 +187,7 @@ static void tell_room(struct vrb_channel *ch)
 bool vrb_progress(struct vrb_channel *ch)
 {
 	struct ibv_wc wc[CQES];
+	uint64_t ns[CQES];
 	int n;
 
 	drain_ring(ch);
@@ -195,9 +201,13 @@ bool vrb_progress(struct vrb_channel *ch)
 		if (ch->lane[i]->n_batch)
 			(void)vrb_lane_flush(ch->lane[i]);
 	ch->st.polls++;
-	n = ibv_poll_cq(ch->cq, CQES, wc);
-	for (int i = 0; i < n; i++)
+	n = vrb_cq_poll(ch, wc, ns, CQES);
+	for (int i = 0; i < n; i++) {
+		if (vrb_unlikely(ch->cq_ex != NULL))
+			ch->wc_ns = ns[i];
 		on_completion(ch, &wc[i]);
+	}
+	ch->wc_ns = 0;
 	if (n > 0) {
 		ch->st.completions += (uint64_t)n;
 		after_completions(ch, false);
@@ -268,12 +278,37 @@ static uint64_t may_sleep(const struct vrb_channel *ch)
 	return most;
 }
 
+static int sleep_on(struct vrb_channel *ch, struct epoll_event *ev, int n, uint64_t ns)
+{
+	const struct timespec t = {.tv_sec = (time_t)(ns / VRB_NS_PER_S),
+				   .tv_nsec = (long)(ns % VRB_NS_PER_S)};
+
+	return epoll_pwait2(ch->epoll, ev, n, &t, NULL);
+}
+
+/* The CQ is not armed: only what is no completion ends it early. */
+static void nap(struct vrb_channel *ch, uint64_t most)
+{
+	uint64_t ns = vrb_cq_nap(ch);
+	struct epoll_event ev[4];
+
+	if (vrb_likely(!ns))
+		return;
+	ch->st.naps++;
+	ch->napped = true;
+	ch->nap_from = ch->st.completions;
+	if (sleep_on(ch, ev, 4, ns < most ? ns : most) > 0)
+		tick(ch, vrb_now());
+}
+
 static void sleep_once(struct vrb_channel *ch, uint64_t most)
 {
 	struct epoll_event ev[4];
-	struct timespec t;
 	uint64_t may;
 	int n;
+
+	if (vrb_unlikely(ch->napped))
+		vrb_cq_learn(ch);
 
 	after_completions(ch, true);
 	for (uint32_t i = 0; i < ch->n_lanes; i++)
@@ -284,10 +319,8 @@ static void sleep_once(struct vrb_channel *ch, uint64_t most)
 		return; /* and look again: there may be more than one look takes */
 	may = may_sleep(ch);
 	may = may < most ? may : most;
-	t = (struct timespec){.tv_sec = (time_t)(may / VRB_NS_PER_S),
-			      .tv_nsec = (long)(may % VRB_NS_PER_S)};
 	ch->st.sleeps++;
-	n = epoll_pwait2(ch->epoll, ev, 4, &t, NULL);
+	n = sleep_on(ch, ev, 4, may);
 	if (n < 0)
 		return; /* a signal: the caller's loop looks at the time */
 	if (ch->state == VRB_AWAY)
@@ -295,6 +328,8 @@ static void sleep_once(struct vrb_channel *ch, uint64_t most)
 	take_cq_events(ch);
 	if (n != 1 || ev[0].data.fd != ch->comp->fd)
 		tick(ch, vrb_now());
+	else
+		nap(ch, most);
 }
 
 /* As the engine does it, but a busy one lets others have a look in. */

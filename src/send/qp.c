@@ -8,11 +8,12 @@
 #include <sys/random.h>
 
 #include "send/channel.h"
+#include "send/cq.h"
 #include "send/fail.h"
 
 #define RNR_TIMER 12 /* 0.64 ms; credits make that it never runs */
 
-enum { OBJ_CHANNEL = 5, OBJ_CQ, OBJ_SRQ, OBJ_QP }; /* names of the verdict's sentence */
+enum { OBJ_QP = 8 }; /* a name of the verdict's sentence */
 
 static uint32_t pow2(uint32_t n)
 {
@@ -162,17 +163,12 @@ static int lane_create(struct vrb_channel *ch, uint32_t index)
 int vrb_lanes_create(struct vrb_channel *ch, uint32_t n)
 {
 	uint64_t cqes = (uint64_t)n * (ch->opt.send_depth + ch->opt.recv_depth + VRB_CREDIT_BARE);
-	int r = 0;
+	int r;
 
-	ch->comp = ibv_create_comp_channel(ch->d->ctx);
-	if (!ch->comp)
-		return vrb_fail(errno, VRB_V_SEND_CREATE, OBJ_CHANNEL, (uint64_t)errno, 0);
-	ch->cq = ibv_create_cq(ch->d->ctx, (int)cqes, NULL, ch->comp, 0);
-	if (!ch->cq) {
-		(void)vrb_fail(errno, VRB_V_SEND_CREATE, OBJ_CQ, (uint64_t)errno, 0);
+	r = vrb_cq_create(ch, cqes);
+	if (r)
 		return vrb_about("%llu entries, for all send and receive queues of %u QPs",
 				 (unsigned long long)cqes, n);
-	}
 	for (uint32_t i = 0; i < n && !r; i++)
 		r = lane_create(ch, i);
 	return r;

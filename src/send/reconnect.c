@@ -13,6 +13,7 @@
 
 #include "send/async.h"
 #include "send/channel.h"
+#include "send/cq.h"
 #include "send/fail.h"
 #include "send/tcp.h"
 
@@ -116,10 +117,7 @@ static void hand_over(struct vrb_channel *ch, struct vrb_channel *n)
 {
 	for (uint32_t i = 0; i < ch->n_lanes; i++)
 		vrb_lane_free(ch->lane[i]);
-	if (ch->unacked)
-		ibv_ack_cq_events(ch->cq, ch->unacked);
-	ibv_destroy_cq(ch->cq);
-	ibv_destroy_comp_channel(ch->comp);
+	vrb_cq_destroy(ch);
 	vrb_async_leave(n);
 	pthread_mutex_lock(&ch->d->lock);
 	for (uint32_t i = 0; i < n->n_lanes; i++) {
@@ -129,6 +127,9 @@ static void hand_over(struct vrb_channel *ch, struct vrb_channel *n)
 	ch->n_lanes = n->n_lanes;
 	ch->cq = n->cq;
 	ch->comp = n->comp;
+	ch->cq_ex = n->cq_ex;
+	ch->ticks = n->ticks;
+	ch->moderation = n->moderation;
 	pthread_mutex_unlock(&ch->d->lock);
 	atomic_store_explicit(&ch->news, 0, memory_order_relaxed);
 	ch->tcp = n->tcp;
@@ -143,6 +144,7 @@ static void hand_over(struct vrb_channel *ch, struct vrb_channel *n)
 	ch->failover = n->failover;
 	n->n_lanes = 0;
 	n->cq = NULL;
+	n->cq_ex = NULL;
 	n->comp = NULL;
 	n->tcp = -1;
 	n->state = VRB_DOWN;

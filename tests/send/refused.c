@@ -159,6 +159,9 @@ static void connecting(void)
 
 	refuses(vrb_connect(d, "127.0.0.1", "1", &o, &ch), EINVAL, "send_option");
 	says(vrb_error_text(), "qps");
+	o = (struct vrb_channel_options){.moderate_count = 8}; /* for ever? */
+	refuses(vrb_connect(d, "127.0.0.1", "1", &o, &ch), EINVAL, "send_option");
+	says(vrb_error_text(), "moderate_us");
 	refuses(vrb_connect(d, "127.0.0.1", "nosuchservice", NULL, &ch), EINVAL, "send_address");
 	refuses(vrb_connect(d, "127.0.0.1", "1", NULL, &ch), ECONNREFUSED, "send_connect");
 	CHECK(!vrb_listen(d, "127.0.0.1", "0", NULL, &l));

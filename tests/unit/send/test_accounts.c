@@ -11,6 +11,7 @@
 #include "send/credit.h"
 #include "send/frame.h"
 #include "send/sq.h"
+#include "send/ticks.h"
 
 static void test_dead_end(void **state)
 {
@@ -220,12 +221,31 @@ static void test_frame(void **state)
 	assert_memory_equal(&back, &f, sizeof(f));
 }
 
+/* ---- a clock of few bits and an odd rate, read a little out of order */
+
+static void test_ticks(void **state)
+{
+	struct vrb_ticks t = {.mask = 0xffff, .khz = 427000};
+	uint64_t true_ticks = 5, first = vrb_ticks_ns(&t, true_ticks), last = first;
+
+	(void)state;
+	assert_int_equal(first, 5u * 1000000 / 427000);
+	for (int i = 0; i < 10000; i++) {
+		true_ticks += 20000;
+		last = vrb_ticks_ns(&t, true_ticks & 0xffff);
+		assert_in_range(last, true_ticks * 1000000 / 427000 - 1,
+				true_ticks * 1000000 / 427000 + 1);
+		assert_true(vrb_ticks_ns(&t, (true_ticks - 3000) & 0xffff) < last);
+		assert_int_equal(vrb_ticks_ns(&t, true_ticks & 0xffff), last);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_dead_end), cmocka_unit_test(test_numbers_wrap),
 		cmocka_unit_test(test_two_ends), cmocka_unit_test(test_liar),
-		cmocka_unit_test(test_frame),
+		cmocka_unit_test(test_frame),	 cmocka_unit_test(test_ticks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
