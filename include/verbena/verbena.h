@@ -234,6 +234,9 @@ struct vrb_channel_options {
 	/* Asleep, this end is told of so many completions at once, or so many microseconds after
 	 * the first of them; see vrb_moderate. Both or neither. */
 	uint16_t moderate_count, moderate_us;
+	/* One shared receive queue for all QPs: recv_depth receives of the channel in all, not per
+	 * QP. Refused (-EOPNOTSUPP) where the adapter has none. */
+	bool shared_receives;
 	bool timestamps;      /* events have time_ns, where the adapter has a clock for it */
 	uint64_t reserved[4]; /* 0 */
 };
@@ -258,6 +261,7 @@ struct vrb_channel_info {
 	uint32_t send_depth, recv_depth, recv_size, inline_bytes, sges;
 	uint64_t max_message;
 	uint32_t qp_num[16];
+	bool shared_receives;
 	enum vrb_by moderation; /* ABSENT: none is wanted */
 	enum vrb_by timestamps; /* ABSENT: not wanted, or the adapter has no clock for them */
 };
@@ -410,6 +414,7 @@ struct vrb_channel_stats {
 	uint64_t credit_messages, rendezvous, timed_out;
 	uint64_t lanes_failed, lanes_rebuilt, reconnects, port_events;
 	uint64_t refills, refilled; /* receives posted, and in how many calls */
+	uint64_t srq_limits;	    /* how often the adapter said that shared receives run low */
 	uint64_t naps;		    /* moderation by the library: sleeps after an event */
 };
 void vrb_channel_stats(const struct vrb_channel *channel, struct vrb_channel_stats *stats);

@@ -233,6 +233,7 @@
 	X(SEND_PROTOCOL, "send_protocol", REMOTE, "the peer sent what no libverbena sends (kind {0}, {1} bytes)", "libverbena(3)", "its memory may be damaged, or it is hostile") /* kind, len */ \
 	X(SEND_QP_EVENT, "send_qp_event", REMOTE, "queue pair {0x} ended: the adapter reported event {1} for it", "ibv_get_async_event(3)", "1: fatal; 2: a request that breaks the rules came; 3: one that reached where it must not") /* qpn, event */ \
 	X(SEND_CQ_ERROR, "send_cq_error", WORK, "the channel's completion queue overran, or cannot be polled any more", "IBA C10-100", "it was made shorter than was asked for: by a layer in front of the adapter?") /* - */ \
+	X(SEND_SRQ_ERROR, "send_srq_error", WORK, "the channel's shared receive queue has failed", "IBA 11.6.3.5", "the adapter could not fetch from it: is the process's memory whole? the kernel's log may say more") /* - */ \
 	X(SEND_DEVICE, "send_device", WORK, "the adapter has failed, or was removed", "ibv_get_async_event(3)", "close the domain and open another adapter; the kernel's log may say more") /* - */ \
 	X(SEND_PORT_DOWN, "send_port_down", NOTE, "port {0} of the adapter is down", "ibv_get_async_event(3)", "messages wait as long as the transport repeats them (ack_timeout_us, retries); is the network interface up?") /* port */ \
 	X(SEND_LANE_STALLED, "send_lane_stalled", REMOTE, "queue pair {0x} has completed nothing for {1} ms while others did", "libverbena(3)", "stall_ms sets the time; a loss on the way of this queue pair alone: ECMP, a bond") /* qpn, ms */ \

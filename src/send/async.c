@@ -38,6 +38,24 @@ static void on_qp(struct vrb_domain *d, const struct ibv_qp *qp, uint8_t event)
 				give(ch, 1u << i, event);
 }
 
+static void on_last(struct vrb_domain *d, const struct ibv_qp *qp)
+{
+	for (struct vrb_channel *ch = d->async.channels; ch; ch = ch->next)
+		for (uint32_t i = 0; i < ch->n_lanes; i++)
+			if (ch->lane[i]->qp == qp) {
+				atomic_fetch_or_explicit(&ch->news_last, 1u << i,
+							 memory_order_relaxed);
+				give(ch, VRB_NEWS_LAST, 0);
+			}
+}
+
+static void on_srq(struct vrb_domain *d, const struct ibv_srq *srq, uint32_t news)
+{
+	for (struct vrb_channel *ch = d->async.channels; ch; ch = ch->next)
+		if (ch->shared && ch->shared->srq == srq)
+			give(ch, news, 0);
+}
+
 static void on_cq(struct vrb_domain *d, const struct ibv_cq *cq)
 {
 	for (struct vrb_channel *ch = d->async.channels; ch; ch = ch->next)
@@ -55,6 +73,15 @@ static void on_event(struct vrb_domain *d, const struct ibv_async_event *ev)
 	case IBV_EVENT_QP_ACCESS_ERR:
 	case IBV_EVENT_PATH_MIG_ERR:
 		on_qp(d, ev->element.qp, (uint8_t)ev->event_type);
+		break;
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		on_last(d, ev->element.qp);
+		break;
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		on_srq(d, ev->element.srq, VRB_NEWS_LIMIT);
+		break;
+	case IBV_EVENT_SRQ_ERR:
+		on_srq(d, ev->element.srq, VRB_NEWS_SRQ);
 		break;
 	case IBV_EVENT_CQ_ERR:
 		on_cq(d, ev->element.cq);
@@ -196,6 +223,15 @@ static void on_port(struct vrb_channel *ch, bool up)
 	vrb_emit(ch, &e);
 }
 
+static void on_lanes_last(struct vrb_channel *ch)
+{
+	uint32_t lanes = atomic_exchange_explicit(&ch->news_last, 0, memory_order_relaxed);
+
+	for (uint32_t i = 0; i < ch->n_lanes; i++)
+		if (lanes & 1u << i && !ch->lane[i]->last)
+			ch->lane[i]->last = VRB_LAST_TAKEN;
+}
+
 void vrb_async_look(struct vrb_channel *ch)
 {
 	uint32_t news;
@@ -210,6 +246,12 @@ void vrb_async_look(struct vrb_channel *ch)
 	(void)!read(ch->wake, &n, sizeof(n));
 	if (ch->state == VRB_DOWN)
 		return;
+	if (news & VRB_NEWS_LAST)
+		on_lanes_last(ch);
+	if (news & VRB_NEWS_LIMIT)
+		vrb_shared_on_limit(ch);
+	if (news & VRB_NEWS_SRQ)
+		vrb_channel_break(ch, VRB_V_SEND_SRQ_ERROR, 0, 0, 0);
 	if (news & (VRB_NEWS_CQ | VRB_NEWS_DEVICE)) {
 		vrb_channel_break(ch,
 				  news & VRB_NEWS_DEVICE ? VRB_V_SEND_DEVICE : VRB_V_SEND_CQ_ERROR,

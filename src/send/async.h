@@ -22,7 +22,10 @@ enum {
 	VRB_NEWS_CQ = 1u << 16,
 	VRB_NEWS_DEVICE = 1u << 17,
 	VRB_NEWS_PORT_DOWN = 1u << 18,
-	VRB_NEWS_PORT_UP = 1u << 19
+	VRB_NEWS_PORT_UP = 1u << 19,
+	VRB_NEWS_LAST = 1u << 20, /* see news_last */
+	VRB_NEWS_LIMIT = 1u << 21,
+	VRB_NEWS_SRQ = 1u << 22 /* it has failed */
 };
 
 /* The events no longer block their reader; starts the thread where one was asked for. */

@@ -153,6 +153,7 @@ void vrb_channel_free(struct vrb_channel *ch)
 	ch->out_max = 0; /* what is still delivered goes to the ring */
 	for (uint32_t i = 0; i < ch->n_lanes; i++)
 		vrb_lane_free(ch->lane[i]);
+	vrb_shared_destroy(ch);
 	vrb_file_settle(ch);
 	/* Messages nobody fetched. */
 	for (; ch->ring_head != ch->ring_tail; ch->ring_head++)
@@ -180,6 +181,7 @@ void vrb_channel_info(const struct vrb_channel *ch, struct vrb_channel_info *inf
 					  .inline_bytes = ch->inline_max,
 					  .sges = ch->sges,
 					  .max_message = ch->max_message,
+					  .shared_receives = ch->shared != NULL,
 					  .moderation = ch->moderation,
 					  .timestamps = ch->cq_ex ? VRB_BY_ADAPTER : VRB_ABSENT};
 	for (uint32_t i = 0; i < ch->n_lanes; i++)

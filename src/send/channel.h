@@ -21,6 +21,7 @@
 #include "send/credit.h"
 #include "send/domain.h"
 #include "send/frame.h"
+#include "send/shared.h"
 #include "send/sq.h"
 #include "send/ticks.h"
 
@@ -35,6 +36,10 @@
 enum vrb_state { VRB_UP, VRB_ENDING, VRB_AWAY, VRB_DOWN };
 
 enum vrb_lane_state { VRB_LANE_UP, VRB_LANE_FAILING, VRB_LANE_OUT, VRB_LANE_BUILDING };
+
+/* Of a queue pair on an SRQ in the error state: the adapter has said that it takes no more
+ * receives, and all that had come by it has been polled. */
+enum { VRB_LAST_TAKEN = 1, VRB_LAST_POLLED };
 
 enum vrb_sent_kind {
 	VRB_SENT_MESSAGE,
@@ -107,6 +112,8 @@ struct vrb_lane {
 	/* repair.c */
 	enum vrb_lane_state state;
 	bool resting;		    /* takes no message until all of it is done */
+	uint8_t last;		    /* VRB_LAST_... */
+	bool has_share;		    /* of the SRQ */
 	bool over, peer_over, told; /* our end, and the peer's, has let go of the queue pair */
 	uint32_t lost, stall_head;
 	uint32_t mark; /* what vrb_drain waits for: work requests in front of this number */
@@ -149,6 +156,8 @@ struct vrb_channel {
 	enum vrb_by moderation;
 	bool napped;
 	uint64_t nap_ns, nap_from; /* from: completions when it began */
+	struct vrb_shared *shared; /* NULL: each lane has receives of its own */
+	uint32_t lane_depth;	   /* receives of a lane, for messages */
 	uint32_t n_lanes;
 	struct vrb_lane *lane[VRB_LANES_MAX];
 	uint32_t inline_max, sges, peer_recv_size, mtu;
@@ -160,8 +169,8 @@ struct vrb_channel {
 	uint32_t flow_table[4][256]; /* the Toeplitz hash of 4 bytes, taken apart */
 	uint8_t flow_key[40];
 	int tcp, epoll, wake, timer;
-	struct vrb_channel *next; /* of the domain's; the news: async.h */
-	_Atomic uint32_t news;
+	struct vrb_channel *next;	  /* of the domain's; the news: async.h */
+	_Atomic uint32_t news, news_last; /* last: lanes whose queue pair takes no more receives */
 	_Atomic uint8_t news_event;
 	struct vrb_again again;
 	struct vrb_note note_in;

@@ -59,7 +59,7 @@ static int put_hello(struct vrb_channel *ch)
 			      .lid = d->port.lid,
 			      .mtu = own_mtu(ch),
 			      .lanes = ch->n_lanes,
-			      .recv_depth = ch->opt.recv_depth,
+			      .recv_depth = ch->lane_depth,
 			      .recv_size = ch->opt.recv_size,
 			      .reads = d->attr.max_qp_rd_atom > 16 ? 16
 				       : d->attr.max_qp_rd_atom > 0

@@ -144,7 +144,8 @@ static bool has_work(const struct vrb_channel *ch)
 {
 	for (uint32_t i = 0; i < ch->n_lanes; i++)
 		if (ch->lane[i]->qp && (ch->lane[i]->sq.head != ch->lane[i]->sq.tail ||
-					ch->lane[i]->rq_head != ch->lane[i]->rq_tail))
+					ch->lane[i]->rq_head != ch->lane[i]->rq_tail ||
+					!vrb_shared_let_go(ch->lane[i])))
 			return true;
 	return false;
 }

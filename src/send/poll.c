@@ -84,32 +84,36 @@ static void on_completion(struct vrb_channel *ch, const struct ibv_wc *wc)
 {
 	struct vrb_lane *l = ch->lane[wc->wr_id >> 1 & (VRB_LANES_MAX - 1)];
 	enum vrb_outcome outcome = VRB_DONE;
-	struct vrb_buf *b;
+	bool sent = wc->wr_id & 1;
+	struct vrb_buf *b = NULL;
 
 	VRB_PROBE(completion, ch, wc->wr_id, wc->status);
+	if (!sent)
+		b = vrb_likely(!ch->shared) ? l->rq[l->rq_head++ & l->rq_mask]
+					    : vrb_shared_take(ch, wc, &l);
 	if (vrb_unlikely(wc->status != IBV_WC_SUCCESS)) {
-		on_error(l, wc);
+		if (l)
+			on_error(l, wc);
 		outcome = wc->status == IBV_WC_WR_FLUSH_ERR ? VRB_FLUSHED : VRB_FAILED;
 	}
-	if (wc->wr_id & 1) {
+	if (sent)
 		vrb_lane_retire(l, (uint32_t)(wc->wr_id >> 8), outcome);
-		return;
-	}
-	b = l->rq[l->rq_head++ & l->rq_mask];
-	if (vrb_unlikely(outcome != VRB_DONE))
-		vrb_pool_put(b);
-	else
+	else if (vrb_likely(l && outcome == VRB_DONE))
 		vrb_on_receive(l, b, wc->byte_len);
+	else
+		vrb_shared_wasted(l, b);
 }
 
 static void after_completions(struct vrb_channel *ch, bool all)
 {
+	if (vrb_unlikely(ch->shared != NULL) && ch->state == VRB_UP)
+		(void)vrb_shared_refill(ch, all);
 	for (uint32_t i = 0; i < ch->n_lanes && ch->state == VRB_UP; i++) {
 		struct vrb_lane *l = ch->lane[i];
 
 		if (vrb_unlikely(l->state != VRB_LANE_UP))
 			continue;
-		if (l->missing + l->bare)
+		if (l->missing + l->bare && vrb_likely(!ch->shared))
 			(void)vrb_lane_refill(l, all);
 		if (l->credit.owed && vrb_lane_is_up(l))
 			vrb_lane_tell(l);
@@ -215,6 +219,8 @@ bool vrb_progress(struct vrb_channel *ch)
 			vrb_repair_move(ch, vrb_now());
 	} else {
 		ch->st.empty_polls++;
+		if (vrb_unlikely(ch->shared != NULL))
+			vrb_shared_polled(ch);
 		if (vrb_unlikely(n < 0)) {
 			vrb_channel_break(ch, VRB_V_SEND_CQ_ERROR, 0, 0, 0);
 			ch->cq_dead = true;

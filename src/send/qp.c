@@ -65,18 +65,20 @@ static int create_qp(struct vrb_lane *l)
 		a = (struct ibv_qp_init_attr){
 			.send_cq = ch->cq,
 			.recv_cq = ch->cq,
+			.srq = ch->shared ? ch->shared->srq : NULL,
 			.qp_type = IBV_QPT_RC,
 			.cap = {.max_send_wr = ch->opt.send_depth,
-				.max_recv_wr = ch->opt.recv_depth + VRB_CREDIT_BARE,
+				.max_recv_wr = ch->shared ? 0 : ch->lane_depth + VRB_CREDIT_BARE,
 				.max_send_sge = ch->sges,
-				.max_recv_sge = 1,
+				.max_recv_sge = ch->shared ? 0 : 1,
 				.max_inline_data = try[i]}};
 		qp = ibv_create_qp(ch->d->pd, &a);
 	}
 	if (!qp) {
 		(void)vrb_fail(errno, VRB_V_SEND_CREATE, OBJ_QP, (uint64_t)errno, 0);
 		return vrb_about("max_send_wr %u, max_recv_wr %u, max_send_sge %u, inline %u to 0",
-				 ch->opt.send_depth, ch->opt.recv_depth, ch->sges, ch->inline_max);
+				 ch->opt.send_depth, ch->shared ? 0 : ch->lane_depth, ch->sges,
+				 ch->inline_max);
 	}
 	set_qp(l, qp);
 	ch->inline_max = a.cap.max_inline_data < VRB_SCRATCH ? a.cap.max_inline_data : VRB_SCRATCH;
@@ -103,11 +105,13 @@ static int to_init(struct vrb_lane *l)
 /* Everything that the peer may send to is posted before it learns the QP's number. */
 static int first_receives(struct vrb_lane *l)
 {
-	l->credit.depth = l->ch->opt.recv_depth;
-	l->missing = l->ch->opt.recv_depth + VRB_CREDIT_BARE;
-	if (vrb_lane_refill(l, true) < 0)
+	l->credit.depth = l->ch->lane_depth;
+	if (!l->ch->shared || !l->has_share)
+		l->missing = l->ch->lane_depth + VRB_CREDIT_BARE;
+	l->has_share = true;
+	if ((l->ch->shared ? vrb_shared_refill(l->ch, true) : vrb_lane_refill(l, true)) < 0)
 		return -EIO; /* and the reason is remembered */
-	if (!l->missing)
+	if (!l->missing && !l->bare)
 		return 0;
 	(void)vrb_fail(ENOMEM, VRB_V_SEND_POOL, l->ch->d->pool_len, ENOMEM, 0);
 	return vrb_about("%u receives of %u bytes do not fit the pool", l->credit.depth,
@@ -132,7 +136,10 @@ static int make_qp(struct vrb_lane *l)
 int vrb_lane_renew(struct vrb_lane *l)
 {
 	l->credit = (struct vrb_credit){0};
-	l->rq_head = l->rq_tail = l->missing = l->bare = 0;
+	l->rq_head = l->rq_tail = 0;
+	if (!l->ch->shared) /* else the rest of its share is still posted */
+		l->missing = l->bare = 0;
+	l->last = 0;
 	l->n_batch = l->n_answers = l->sent_count = l->got_count = l->mark = 0;
 	l->batch_wants = false;
 	return make_qp(l);
@@ -141,7 +148,7 @@ int vrb_lane_renew(struct vrb_lane *l)
 static int lane_create(struct vrb_channel *ch, uint32_t index)
 {
 	struct vrb_lane *l = calloc(1, sizeof(*l));
-	uint32_t sent = pow2(ch->opt.send_depth), rq = pow2(ch->opt.recv_depth + VRB_CREDIT_BARE);
+	uint32_t sent = pow2(ch->opt.send_depth), rq = pow2(ch->lane_depth + VRB_CREDIT_BARE);
 
 	if (!l)
 		return vrb_fail(ENOMEM, VRB_V_SEND_POOL, sizeof(*l), ENOMEM, 0);
@@ -162,13 +169,19 @@ static int lane_create(struct vrb_channel *ch, uint32_t index)
 
 int vrb_lanes_create(struct vrb_channel *ch, uint32_t n)
 {
-	uint64_t cqes = (uint64_t)n * (ch->opt.send_depth + ch->opt.recv_depth + VRB_CREDIT_BARE);
+	uint64_t cqes;
 	int r;
 
+	ch->lane_depth = ch->opt.shared_receives ? vrb_shared_share(ch, n) : ch->opt.recv_depth;
+	if (!ch->lane_depth)
+		return -EOPNOTSUPP;
+	cqes = (uint64_t)n * (ch->opt.send_depth + ch->lane_depth + VRB_CREDIT_BARE);
 	r = vrb_cq_create(ch, cqes);
 	if (r)
 		return vrb_about("%llu entries, for all send and receive queues of %u QPs",
 				 (unsigned long long)cqes, n);
+	if (ch->opt.shared_receives)
+		r = vrb_shared_create(ch, n);
 	for (uint32_t i = 0; i < n && !r; i++)
 		r = lane_create(ch, i);
 	return r;
@@ -280,7 +293,7 @@ int vrb_lane_connect(struct vrb_lane *l, uint32_t qpn, uint32_t psn)
 
 	l->peer_qpn = qpn;
 	l->peer_psn = psn;
-	vrb_credit_init(&l->credit, l->ch->opt.recv_depth, l->ch->peer.recv_depth);
+	vrb_credit_init(&l->credit, l->ch->lane_depth, l->ch->peer.recv_depth);
 	r = to_rtr(l);
 	return r ? r : to_rts(l);
 }

@@ -117,6 +117,7 @@ static void hand_over(struct vrb_channel *ch, struct vrb_channel *n)
 {
 	for (uint32_t i = 0; i < ch->n_lanes; i++)
 		vrb_lane_free(ch->lane[i]);
+	vrb_shared_destroy(ch);
 	vrb_cq_destroy(ch);
 	vrb_async_leave(n);
 	pthread_mutex_lock(&ch->d->lock);
@@ -125,6 +126,8 @@ static void hand_over(struct vrb_channel *ch, struct vrb_channel *n)
 		ch->lane[i]->ch = ch;
 	}
 	ch->n_lanes = n->n_lanes;
+	ch->shared = n->shared;
+	ch->lane_depth = n->lane_depth;
 	ch->cq = n->cq;
 	ch->comp = n->comp;
 	ch->cq_ex = n->cq_ex;
@@ -132,6 +135,7 @@ static void hand_over(struct vrb_channel *ch, struct vrb_channel *n)
 	ch->moderation = n->moderation;
 	pthread_mutex_unlock(&ch->d->lock);
 	atomic_store_explicit(&ch->news, 0, memory_order_relaxed);
+	atomic_store_explicit(&ch->news_last, 0, memory_order_relaxed);
 	ch->tcp = n->tcp;
 	ch->gid = n->gid;
 	ch->peer = n->peer;
@@ -143,6 +147,7 @@ static void hand_over(struct vrb_channel *ch, struct vrb_channel *n)
 	ch->max_message = n->max_message;
 	ch->failover = n->failover;
 	n->n_lanes = 0;
+	n->shared = NULL;
 	n->cq = NULL;
 	n->cq_ex = NULL;
 	n->comp = NULL;

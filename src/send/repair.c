@@ -97,7 +97,8 @@ static void take_out(struct vrb_lane *l)
 /* True when nothing of it is with the adapter. */
 static bool is_given_back(const struct vrb_lane *l)
 {
-	return !l->qp || (l->sq.head == l->sq.tail && l->rq_head == l->rq_tail);
+	return !l->qp ||
+	       (l->sq.head == l->sq.tail && l->rq_head == l->rq_tail && vrb_shared_let_go(l));
 }
 
 static void let_go(struct vrb_lane *l, uint64_t now)

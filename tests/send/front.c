@@ -7,7 +7,8 @@
 #include "send/kit.h"
 
 struct ibv_qp *front_qp[FRONT_QPS];
-int front_n_qps, front_tiny_cq;
+struct ibv_srq *front_srq;
+int front_n_qps, front_tiny_cq, front_no_srq;
 
 static struct ibv_async_event reported;
 static bool has_reported;
@@ -46,6 +47,26 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *user,
 	return real(ctx, front_tiny_cq ? front_tiny_cq : cqe, user, ch, vector);
 }
 
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a)
+{
+	struct ibv_srq *(*real)(struct ibv_pd *, struct ibv_srq_init_attr *);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "ibv_create_srq");
+	front_srq = real(pd, a);
+	return front_srq;
+}
+
+int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
+{
+	int (*real)(struct ibv_context *, struct ibv_device_attr *), r;
+
+	*(void **)&real = dlsym(RTLD_NEXT, "ibv_query_device");
+	r = real(ctx, a);
+	if (front_no_srq)
+		a->max_srq = 0;
+	return r;
+}
+
 int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *ev)
 {
 	int (*real)(struct ibv_context *, struct ibv_async_event *);
@@ -69,6 +90,13 @@ void ibv_ack_async_event(struct ibv_async_event *ev)
 }
 
 #pragma GCC visibility pop
+
+void front_report_srq(enum ibv_event_type type, struct ibv_srq *srq)
+{
+	reported.event_type = type;
+	reported.element.srq = srq;
+	has_reported = true;
+}
 
 void front_report(enum ibv_event_type type, struct ibv_qp *qp, int port)
 {

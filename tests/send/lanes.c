@@ -74,6 +74,19 @@ static void case_fail(void)
 	CHECK(books.lost <= books.failed + books.flushed + 1);
 }
 
+/* The receives are shared: those of the one that failed wait for the one that takes its place. */
+static void case_fail_shared(void)
+{
+	static const struct vrb_channel_options shared = {
+		.qps = 4, .failover = true, .shared_receives = true};
+
+	here = (struct storm){.n = 8000, .trouble = fail_one, .trouble_at = 1000, .may_lose = true};
+	there = here;
+	there.trouble_at = 1500;
+	run(&shared);
+	CHECK(books.lanes_down && books.lanes_up + 1 >= books.lanes_down);
+}
+
 static void case_fail_both(void)
 {
 	here = (struct storm){.n = 8000, .trouble = fail_one, .trouble_at = 1000, .may_lose = true};
@@ -322,11 +335,15 @@ static void case_stall(void)
 int main(int argc, char **argv)
 {
 	static const struct kit_test tests[] = {
-		{"fail", case_fail},   {"fail_both", case_fail_both},
-		{"order", case_order}, {"reports", case_reports},
-		{"node", case_node},   {"reconnect", case_reconnect},
+		{"fail", case_fail},
+		{"fail_both", case_fail_both},
+		{"fail_shared", case_fail_shared},
+		{"order", case_order},
+		{"reports", case_reports},
+		{"node", case_node},
+		{"reconnect", case_reconnect},
 		{"stall", case_stall},
 	};
 
-	return kit_main(argc, argv, tests, argc > 1 ? 7 : 6);
+	return kit_main(argc, argv, tests, argc > 1 ? 8 : 7);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- *	send_stream MESSAGES LARGE QPS ENGINE [small]
+ *	send_stream MESSAGES LARGE QPS ENGINE [small] [shared]
  *
  * The client streams messages of 1 B to 4 KiB (small: to 64 B), and LARGE ones of log-uniform size
- * up to 1 MiB among them, by many flows to a receiver that stops at random. None is lost, each flow
- * is in order, all bytes are right, the pools end empty, memory is bounded, and no message met an
- * empty receive queue.
+ * up to 1 MiB among them (shared: with one receive queue for all queue pairs), by many flows to a
+ *receiver that stops at random. None is lost, each flow is in order, all bytes are right, the pools
+ *end empty, memory is bounded, and no message met an empty receive queue.
  */
 #include "send/kit.h"
 
@@ -165,8 +165,11 @@ static void stream(struct end *e)
 int main(int argc, char **argv)
 {
 	CHECK(argc >= 5);
-	if (argc > 5)
-		most = 64;
+	for (int i = 5; i < argc; i++) {
+		if (!strcmp(argv[i], "small"))
+			most = 64;
+		options.shared_receives |= !strcmp(argv[i], "shared");
+	}
 	n_small = strtoull(argv[1], NULL, 0);
 	n_large = strtoull(argv[2], NULL, 0);
 	options.qps = (unsigned)atoi(argv[3]);
