@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #ifdef VRB_HWLOC
@@ -26,6 +27,58 @@ int vrb_numa_read(const char *path)
 		n = -1;
 	(void)fclose(f);
 	return n;
+}
+
+/* What sysfs says of the device: its node, or -1. */
+static int node_in_sysfs(struct ibv_device *dev)
+{
+	char path[IBV_SYSFS_PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/device/numa_node", dev->ibdev_path);
+	return vrb_numa_read(path);
+}
+
+bool vrb_numa_parse(const char *text, cpu_set_t *set)
+{
+	char *end;
+
+	CPU_ZERO(set);
+	for (;;) {
+		unsigned long first = strtoul(text, &end, 10), last = first;
+
+		if (end == text)
+			return false;
+		if (*end == '-') {
+			text = end + 1;
+			last = strtoul(text, &end, 10);
+			if (end == text)
+				return false;
+		}
+		if (last >= CPU_SETSIZE)
+			return false;
+		for (; first <= last; first++)
+			CPU_SET(first, set);
+		if (*end != ',')
+			return CPU_COUNT(set) > 0;
+		text = end + 1;
+	}
+}
+
+int vrb_numa_cpus(struct ibv_device *dev, cpu_set_t *set)
+{
+	int node = node_in_sysfs(dev);
+	char path[64], line[1024];
+	bool ok;
+	FILE *f;
+
+	if (node < 0)
+		return -1;
+	snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/cpulist", node);
+	f = fopen(path, "re");
+	ok = f && fgets(line, sizeof(line), f) && vrb_numa_parse(line, set);
+	if (f)
+		(void)fclose(f);
+	return ok ? node : -1;
 }
 
 /* Looked at first: loading a topology takes long. */
@@ -87,12 +140,7 @@ int vrb_numa_prefer(void *mem, size_t len, int node)
 
 int vrb_numa_node(struct ibv_device *dev)
 {
-	char path[IBV_SYSFS_PATH_MAX + 32];
-
-	if (!has_many())
-		return -1;
-	snprintf(path, sizeof(path), "%s/device/numa_node", dev->ibdev_path);
-	return vrb_numa_read(path);
+	return has_many() ? node_in_sysfs(dev) : -1;
 }
 
 int vrb_numa_prefer(void *mem, size_t len, int node)
