@@ -220,8 +220,8 @@ struct vrb_channel_options {
 	uint32_t keepalive_ms;	 /* a peer that has not polled for twice as long is given up; 0:
 				  * never.   One that is gone is noticed in any case. */
 	/* With several QPs, when both ends ask for it: one that fails, or completes nothing for
-	 * stall_ms while others do, is taken out and built anew; see VRB_EV_LANE. Else it ends the
-	 * channel. */
+	 * stall_ms while others do, is taken out and built anew; see VRB_EV_LANE. Else, and when
+	 * none has worked for connect_ms, the channel ends. */
 	bool failover;
 	uint32_t stall_ms; /* 0: 2,000 */
 	/* Of the end that connected: how often to try it again when the channel breaks; see

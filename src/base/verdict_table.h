@@ -237,6 +237,7 @@
 	X(SEND_DEVICE, "send_device", WORK, "the adapter has failed, or was removed", "ibv_get_async_event(3)", "close the domain and open another adapter; the kernel's log may say more") /* - */ \
 	X(SEND_PORT_DOWN, "send_port_down", NOTE, "port {0} of the adapter is down", "ibv_get_async_event(3)", "messages wait as long as the transport repeats them (ack_timeout_us, retries); is the network interface up?") /* port */ \
 	X(SEND_LANE_STALLED, "send_lane_stalled", REMOTE, "queue pair {0x} has completed nothing for {1} ms while others did", "libverbena(3)", "stall_ms sets the time; a loss on the way of this queue pair alone: ECMP, a bond") /* qpn, ms */ \
+	X(SEND_NO_LANE, "send_no_lane", REMOTE, "no queue pair of the channel has worked for {0} ms, nor one that was built in its place", "libverbena(3)", "the path to the peer is interrupted, though its TCP connection stands: a firewall, a port, a wrong MTU? connect_ms sets the time") /* ms */ \
 	X(SEND_PEER_LANE, "send_peer_lane", REMOTE, "the peer took queue pair {0x} out", "libverbena(3)", "its own event says why") /* qpn */ \
 	X(SEND_RECONNECT, "send_reconnect", REMOTE, "the peer was not to be had again in {0} attempts", "libverbena(3)", "does it listen? reconnect and reconnect_ms say how often and when") /* attempts */ \
 	X(SEND_NO_CLOCK, "send_no_clock", CALL, "the channel has no timestamps (1: they were asked for) {0}", "libverbena(3)", "set timestamps in the options; an adapter without extended CQs, or whose completions have no time, cannot") /* asked */ \

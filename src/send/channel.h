@@ -176,6 +176,7 @@ struct vrb_channel {
 	struct vrb_note note_in;
 	uint32_t note_got;
 	uint32_t bye_count[VRB_LANES_MAX];
+	uint64_t dark_ns; /* since when no lane has worked; 0: one does */
 	uint64_t heard_ns, asked_ns, tick_ns, ending_ns;
 	uint32_t idle_polls, n_deadlines, unacked, broke_ticks;
 	uint64_t wait_ns; /* how long waiting took lately */
@@ -228,6 +229,7 @@ void vrb_lane_free(struct vrb_lane *l);
 
 /* repair.c: a lane fails, alone where the channel can do without it */
 void vrb_lane_break(struct vrb_lane *l, enum vrb_verdict v, uint64_t a, uint64_t b, uint64_t c);
+bool vrb_lanes_any_up(const struct vrb_channel *ch);
 void vrb_repair_move(struct vrb_channel *ch, uint64_t now);
 void vrb_repair_note(struct vrb_channel *ch, enum vrb_note_kind kind, const struct vrb_note *n);
 

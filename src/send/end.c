@@ -80,6 +80,8 @@ void vrb_lane_retire(struct vrb_lane *l, uint32_t number, enum vrb_outcome outco
 	if (!vrb_sq_retire(&l->sq, number))
 		return;
 	l->ch->freed = true;
+	if (vrb_unlikely(l->ch->dark_ns) && outcome == VRB_DONE && l->state == VRB_LANE_UP)
+		l->ch->dark_ns = 0;
 	if (vrb_unlikely(l->sent[number & l->sent_mask].posted_ns && outcome == VRB_DONE))
 		vrb_histogram_add(l->ch->latency,
 				  vrb_now() - l->sent[number & l->sent_mask].posted_ns);

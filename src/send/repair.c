@@ -8,7 +8,8 @@
  *
  * Messages under way on it end with their own outcomes, and nothing is sent twice: who fails has
  * "may have arrived" for an answer. A flow keeps its order: it changes lanes only when the peer has
- * handed out all that came by the old one. When the last lane fails, the channel does.
+ * handed out all that came by the old one. When the last lane fails, the channel is dark: it waits
+ * for one that is built anew and completes something, for connect_ms, and then fails.
  */
 #include "send/channel.h"
 #include "send/fail.h"
@@ -27,6 +28,26 @@ static uint32_t n_up(const struct vrb_channel *ch)
 	return n;
 }
 
+bool vrb_lanes_any_up(const struct vrb_channel *ch)
+{
+	return n_up(ch) > 0;
+}
+
+static uint64_t patience(const struct vrb_channel *ch)
+{
+	return ch->opt.connect_ms * VRB_NS_PER_MS;
+}
+
+/* Whether the channel goes on when this one fails. */
+static bool can_do_without(const struct vrb_lane *l)
+{
+	const struct vrb_channel *ch = l->ch;
+
+	if (n_up(ch) - (l->state == VRB_LANE_UP))
+		return true;
+	return ch->n_lanes > 1 && (!ch->dark_ns || vrb_now() - ch->dark_ns < patience(ch));
+}
+
 static void fail_lane(struct vrb_lane *l)
 {
 	l->told = l->state == VRB_LANE_UP; /* the user knows it */
@@ -34,6 +55,8 @@ static void fail_lane(struct vrb_lane *l)
 	l->resting = l->over = false;
 	l->since_ns = vrb_now();
 	l->ch->repairing = true;
+	if (!l->ch->dark_ns && !n_up(l->ch))
+		l->ch->dark_ns = l->since_ns;
 	vrb_lane_drop(l);
 	vrb_lane_error(l);
 	(void)vrb_lane_note(l, VRB_NOTE_LANE_FAILED);
@@ -45,7 +68,7 @@ void vrb_lane_break(struct vrb_lane *l, enum vrb_verdict v, uint64_t a, uint64_t
 
 	if (l->state == VRB_LANE_FAILING || l->state == VRB_LANE_OUT)
 		return;
-	if (ch->state != VRB_UP || !ch->failover || !(n_up(ch) - (l->state == VRB_LANE_UP))) {
+	if (ch->state != VRB_UP || !ch->failover || !can_do_without(l)) {
 		vrb_channel_break(ch, v, a, b, c);
 		return;
 	}
@@ -60,12 +83,13 @@ static void move_flows(struct vrb_channel *ch, uint32_t from)
 {
 	uint32_t to = from;
 
-	for (uint32_t i = 0; i < VRB_FLOWS; i++) {
+	/* In the dark they stay, and move when a lane is up again. */
+	for (uint32_t i = 0; i < VRB_FLOWS && n_up(ch); i++) {
 		if (ch->flow_lane[i] != from)
 			continue;
 		do
 			to = (to + 1) % ch->n_lanes;
-		while (ch->lane[to]->state != VRB_LANE_UP); /* one is, or the channel has ended */
+		while (ch->lane[to]->state != VRB_LANE_UP);
 		ch->flow_lane[i] = (uint8_t)to;
 	}
 }
@@ -135,6 +159,14 @@ static void lane_up(struct vrb_lane *l)
 	l->stall_head = l->sq.tail + 1; /* begins anew with the next look */
 	l->ch->st.lanes_rebuilt++;
 	vrb_emit(l->ch, &e);
+	if (!l->ch->dark_ns)
+		return;
+	for (uint32_t i = 0; i < l->ch->n_lanes; i++)
+		if (l->ch->lane[i]->state == VRB_LANE_OUT ||
+		    l->ch->lane[i]->state == VRB_LANE_BUILDING)
+			move_flows(l->ch, i);
+	l->ch->freed = true;
+	vrb_lane_probe(l); /* its completion ends the dark */
 }
 
 static void on_new(struct vrb_lane *l, const struct vrb_note *n)
@@ -293,6 +325,11 @@ void vrb_repair_move(struct vrb_channel *ch, uint64_t now)
 			 now > l->since_ns + ch->opt.connect_ms * VRB_NS_PER_MS)
 			fail_lane(l);
 		busy |= l->state != VRB_LANE_UP;
+	}
+	if (ch->dark_ns && now >= ch->dark_ns + patience(ch)) {
+		vrb_channel_break(ch, VRB_V_SEND_NO_LANE, (now - ch->dark_ns) / VRB_NS_PER_MS, 0,
+				  0);
+		return;
 	}
 	busy |= come_home(ch);
 	ch->repairing = busy;

@@ -56,7 +56,7 @@ bool vrb_lane_has_room(struct vrb_lane *l)
 	const struct vrb_want *w = &l->want;
 
 	if (l->state == VRB_LANE_OUT || l->state == VRB_LANE_BUILDING)
-		return true; /* its flows are elsewhere */
+		return vrb_lanes_any_up(l->ch); /* its flows are elsewhere then */
 	return w->wrs && vrb_lane_is_up(l) && !l->resting && vrb_sq_room(&l->sq) >= w->wrs &&
 	       !l->rdma && !(w->file && l->ch->file) &&
 	       (!w->credit || (vrb_credit_can_send(&l->credit) && !l->n_answers)) &&

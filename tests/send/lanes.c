@@ -74,6 +74,26 @@ static void case_fail(void)
 	CHECK(books.lost <= books.failed + books.flushed + 1);
 }
 
+/* All of them at once, of both ends: it waits for those that are built in their places. */
+static void fail_all(struct end *e)
+{
+	(void)e;
+	for (int i = 0; i < front_n_qps; i++)
+		if (front_qp[i])
+			front_qp_to_error(front_qp[i]);
+	here.trouble_at += 2000;
+	there.trouble_at += 2000;
+}
+
+static void case_fail_all(void)
+{
+	here = (struct storm){.n = 8000, .trouble = fail_all, .trouble_at = 1000, .may_lose = true};
+	there = (struct storm){.n = 8000, .may_lose = true};
+	run(&four);
+	CHECK(books.lanes_down >= 4 && books.lanes_up + 4 >= books.lanes_down);
+	CHECK(books.done + books.failed + books.flushed == 8000);
+}
+
 /* The receives are shared: those of the one that failed wait for the one that takes its place. */
 static void case_fail_shared(void)
 {
@@ -332,18 +352,34 @@ static void case_stall(void)
 	CHECK(vrb_error_count("send_lane_stalled") + vrb_error_count("send_peer_lane") > 0);
 }
 
+/* All of them, for ever: it does not wait for ever. */
+static void case_dark(void)
+{
+	static const struct vrb_channel_options quick = {.qps = 4,
+							 .failover = true,
+							 .connect_ms = 5000,
+							 .ack_timeout_us = 4000,
+							 .retries = 2};
+
+	here = there = (struct storm){.n = 1000000, .may_lose = true, .may_end = true};
+	run(&quick);
+	CHECK(strstr(books.why, "send_no_lane") || strstr(books.why, "send_peer_broke"));
+}
+
 int main(int argc, char **argv)
 {
 	static const struct kit_test tests[] = {
 		{"fail", case_fail},
 		{"fail_both", case_fail_both},
 		{"fail_shared", case_fail_shared},
+		{"fail_all", case_fail_all},
 		{"order", case_order},
 		{"reports", case_reports},
 		{"node", case_node},
 		{"reconnect", case_reconnect},
 		{"stall", case_stall},
+		{"dark", case_dark},
 	};
 
-	return kit_main(argc, argv, tests, argc > 1 ? 8 : 7);
+	return kit_main(argc, argv, tests, argc > 1 ? 10 : 8);
 }
