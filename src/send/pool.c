@@ -9,6 +9,13 @@
 
 static _Atomic uint64_t next_id = 1;
 
+static void segment_fini(struct vrb_segment *g)
+{
+	free(g->page);
+	free(g->cut);
+	free(g->run);
+}
+
 static int segment_init(struct vrb_segment *g, void *base, uint64_t bytes, uint32_t lkey)
 {
 	uint64_t n = bytes / VRB_PAGE;
@@ -19,9 +26,7 @@ static int segment_init(struct vrb_segment *g, void *base, uint64_t bytes, uint3
 	g->cut = calloc(n, sizeof(*g->cut));
 	g->run = calloc(n, sizeof(*g->run));
 	if (!g->page || !g->cut || !g->run) {
-		free(g->page);
-		free(g->cut);
-		free(g->run);
+		segment_fini(g);
 		return -ENOMEM;
 	}
 	g->base = base;
@@ -35,6 +40,13 @@ int vrb_pool_init(struct vrb_pool *p, void *base, uint64_t bytes, uint32_t lkey)
 	memset(p, 0, sizeof(*p));
 	if (segment_init(&p->seg[0], base, bytes, lkey))
 		return -ENOMEM;
+	p->cuts = calloc(p->seg[0].pages.n, sizeof(*p->cuts));
+	if (!p->cuts) {
+		segment_fini(&p->seg[0]);
+		return -ENOMEM;
+	}
+	for (uint32_t cls = 0; cls < VRB_SLAB_CLASSES; cls++)
+		p->some[cls] = p->whole[cls] = VRB_PAGES_NONE;
 	p->n_seg = 1;
 	p->id = atomic_fetch_add(&next_id, 1);
 	pthread_mutex_init(&p->lock, NULL);
@@ -47,11 +59,9 @@ void vrb_pool_fini(struct vrb_pool *p)
 	vrb_cache_drop_all(p);
 	pthread_mutex_destroy(&p->lock);
 	pthread_mutex_destroy(&p->grow_lock);
-	for (uint32_t i = 0; i < p->n_seg; i++) {
-		free(p->seg[i].page);
-		free(p->seg[i].cut);
-		free(p->seg[i].run);
-	}
+	for (uint32_t i = 0; i < p->n_seg; i++)
+		segment_fini(&p->seg[i]);
+	free(p->cuts);
 }
 
 void vrb_pool_may_grow(struct vrb_pool *p, vrb_pool_grow *grow, void *arg, uint64_t bytes)
@@ -61,104 +71,62 @@ void vrb_pool_may_grow(struct vrb_pool *p, vrb_pool_grow *grow, void *arg, uint6
 	atomic_store(&p->grow_left, bytes);
 }
 
-static struct vrb_buf *form(struct vrb_pool *p, const struct vrb_segment *g, uint64_t at,
-			    uint32_t cap, uint16_t cls)
+/* What the calling thread keeps to itself may hold runs together. */
+static bool empty_cache(struct vrb_pool *p)
 {
-	struct vrb_buf *b = (struct vrb_buf *)(void *)(g->base + at);
+	struct vrb_cache *c = vrb_cache_mine(p);
+	bool some = false;
 
-	*b = (struct vrb_buf){.data = (uint8_t *)b + VRB_FRONT,
-			      .cap = cap,
-			      .lkey = g->lkey,
-			      .pool = p,
-			      .size_class = cls,
-			      .state = VRB_BUF_FREE};
-	return b;
-}
-
-/* A run becomes objects of a class; a shorter one where the pool is nearly used up. */
-static bool cut_slab(struct vrb_pool *p, uint32_t cls)
-{
-	uint32_t stride = VRB_FRONT + vrb_slab_size[cls], pages, first;
-	struct vrb_segment *g = &p->seg[0];
-
-	for (pages = VRB_SLAB_PAGES; pages * VRB_PAGE >= stride; pages /= 2) {
-		first = vrb_pages_get(&g->pages, pages);
-		if (first != VRB_PAGES_NONE)
-			break;
+	for (uint32_t cls = 0; c && cls < VRB_SLAB_CLASSES; cls++) {
+		if (!c->n[cls])
+			continue;
+		vrb_pool_give(p, cls, c->free[cls], c->n[cls]);
+		c->n[cls] = 0;
+		some = true;
 	}
-	if (pages * VRB_PAGE < stride)
-		return false;
-	g->cut[first] = (uint16_t)(cls + 1);
-	g->run[first] = (uint16_t)pages;
-	for (uint32_t i = pages * VRB_PAGE / stride; i-- > 0;) {
-		struct vrb_buf *b = form(p, g, (uint64_t)first * VRB_PAGE + i * stride,
-					 vrb_slab_size[cls], (uint16_t)cls);
-
-		b->link = p->free[cls];
-		p->free[cls] = b;
-	}
-	return true;
+	return some;
 }
 
-uint32_t vrb_pool_take(struct vrb_pool *p, uint32_t cls, struct vrb_buf **out, uint32_t n)
+static struct vrb_segment *find_long(struct vrb_pool *p, uint32_t pages, uint32_t *first)
 {
-	uint32_t got = 0;
-
-	pthread_mutex_lock(&p->lock);
-	while (got < n) {
-		struct vrb_buf *b = p->free[cls];
-
-		if (!b && (got || !cut_slab(p, cls)))
-			break;
-		b = p->free[cls];
-		p->free[cls] = b->link;
-		out[got++] = b;
-	}
-	pthread_mutex_unlock(&p->lock);
-	return got;
+	do {
+		for (uint32_t i = 0; i < p->n_seg; i++) {
+			*first = vrb_pages_get(&p->seg[i].pages, pages);
+			if (*first != VRB_PAGES_NONE)
+				return &p->seg[i];
+		}
+	} while (vrb_pool_rejoin(p));
+	return NULL;
 }
 
-/* Pairs with vrb_pool_freed: who saw nothing free before looks again. */
-static void come_back(struct vrb_pool *p)
-{
-	atomic_fetch_add_explicit(&p->freed, 1, memory_order_release);
-}
-
-void vrb_pool_give(struct vrb_pool *p, uint32_t cls, struct vrb_buf **in, uint32_t n)
-{
-	pthread_mutex_lock(&p->lock);
-	while (n-- > 0) {
-		in[n]->link = p->free[cls];
-		p->free[cls] = in[n];
-	}
-	come_back(p);
-	pthread_mutex_unlock(&p->lock);
-}
-
-static struct vrb_buf *get_large(struct vrb_pool *p, uint64_t cap, bool receive)
+static struct vrb_buf *get_run(struct vrb_pool *p, uint64_t cap, bool receive)
 {
 	uint64_t pages = vrb_slab_pages(cap), data = pages * VRB_PAGE - VRB_FRONT;
-	uint32_t first = VRB_PAGES_NONE, i;
-	struct vrb_segment *g = NULL;
+	struct vrb_segment *g;
 	struct vrb_buf *b;
+	uint32_t first;
 
 	pthread_mutex_lock(&p->lock);
-	for (i = 0; i < p->n_seg && first == VRB_PAGES_NONE; i++) {
-		g = &p->seg[i];
-		first = vrb_pages_get(&g->pages, (uint32_t)pages);
-	}
-	if (first == VRB_PAGES_NONE) {
+	g = find_long(p, (uint32_t)pages, &first);
+	if (!g) {
 		pthread_mutex_unlock(&p->lock);
 		return NULL;
 	}
 	g->cut[first] = VRB_LARGE;
 	p->large_gets++;
 	p->large_posted += receive;
-	b = form(p, g, (uint64_t)first * VRB_PAGE, data > UINT32_MAX ? UINT32_MAX : (uint32_t)data,
-		 VRB_LARGE);
+	b = vrb_pool_form(p, g, (uint64_t)first * VRB_PAGE,
+			  data > UINT32_MAX ? UINT32_MAX : (uint32_t)data, VRB_LARGE);
 	pthread_mutex_unlock(&p->lock);
 	b->pages = (uint32_t)pages;
 	return b;
+}
+
+static struct vrb_buf *get_large(struct vrb_pool *p, uint64_t cap, bool receive)
+{
+	struct vrb_buf *b = get_run(p, cap, receive);
+
+	return b || !empty_cache(p) ? b : get_run(p, cap, receive);
 }
 
 static void put_large(struct vrb_pool *p, struct vrb_buf *b, bool posted)
@@ -175,7 +143,7 @@ static void put_large(struct vrb_pool *p, struct vrb_buf *b, bool posted)
 	p->large_posted -= posted;
 	vrb_pages_put(&g->pages, first, pages);
 	pthread_mutex_unlock(&p->lock);
-	come_back(p);
+	vrb_pool_came_back(p);
 }
 
 /* By a quarter of what it may, or by what is wanted. Refused once, it is not asked again. */
@@ -281,27 +249,37 @@ void vrb_pool_unpost(struct vrb_buf *b)
 	pthread_mutex_unlock(&b->pool->lock);
 }
 
+static bool has_long(struct vrb_pool *p, uint64_t cap)
+{
+	bool has = false;
+
+	if (cap > UINT32_MAX)
+		return false;
+	pthread_mutex_lock(&p->lock);
+	do
+		for (uint32_t i = 0; i < p->n_seg; i++)
+			has |= vrb_pages_has(&p->seg[i].pages, (uint32_t)vrb_slab_pages(cap));
+	while (!has && vrb_pool_rejoin(p));
+	pthread_mutex_unlock(&p->lock);
+	return has;
+}
+
 bool vrb_pool_has(struct vrb_pool *p, uint64_t cap)
 {
 	const struct vrb_cache *c;
 	uint32_t cls;
 	bool has;
 
-	if (cap > VRB_SLAB_MAX) {
-		has = vrb_slab_pages(cap) * VRB_PAGE <= atomic_load(&p->grow_left);
-		pthread_mutex_lock(&p->lock);
-		for (uint32_t i = 0; i < p->n_seg && cap <= UINT32_MAX; i++)
-			has |= vrb_pages_has(&p->seg[i].pages, (uint32_t)vrb_slab_pages(cap));
-		pthread_mutex_unlock(&p->lock);
-		return has;
-	}
+	if (cap > VRB_SLAB_MAX)
+		return vrb_slab_pages(cap) * VRB_PAGE <= atomic_load(&p->grow_left) ||
+		       has_long(p, cap) || (empty_cache(p) && has_long(p, cap));
 	cls = vrb_slab_class((uint32_t)cap);
 	c = vrb_cache_mine(p);
 	if (c && c->n[cls])
 		return true;
 	pthread_mutex_lock(&p->lock);
-	/* As cut_slab does: a short run will do. */
-	has = p->free[cls] ||
+	/* As cut.c does: a short run will do. */
+	has = p->some[cls] != VRB_PAGES_NONE || p->whole[cls] != VRB_PAGES_NONE ||
 	      vrb_pages_has(&p->seg[0].pages, (uint32_t)vrb_slab_pages(vrb_slab_size[cls]));
 	pthread_mutex_unlock(&p->lock);
 	return has;

@@ -2,9 +2,10 @@
 /*
  * Buffers from registered memory: objects of the size classes up to 4 KiB, runs of pages above.
  * Each thread keeps a few free objects of each class to itself (cache.c), so that getting and
- * putting a small buffer takes no lock. Pages cut for a class stay with it. Who wants a long run
- * and finds none may have the pool grow by a segment, within a bound; only long runs come from
- * those.
+ * putting a small buffer takes no lock. A run that was cut for a class knows its free objects; when
+ * it has all of them its pages are pages again, but for one such run a class, which goes only when
+ * somebody finds no run. Who wants a long one then may have the pool grow by a segment, within a
+ * bound; only long runs come from those.
  */
 #ifndef VRB_SEND_POOL_H
 #define VRB_SEND_POOL_H
@@ -36,6 +37,13 @@ struct vrb_cache {
 	struct vrb_buf *free[VRB_SLAB_CLASSES][VRB_CACHE_DEPTH];
 };
 
+/* A run that was cut into objects, by its first page. */
+struct vrb_cut {
+	struct vrb_buf *free;
+	uint32_t n_free, n;
+	uint32_t next, prev; /* of those of its class with some, but not all, of them free */
+};
+
 struct vrb_segment {
 	uint8_t *base;
 	uint32_t lkey;
@@ -57,7 +65,9 @@ struct vrb_pool {
 	pthread_mutex_t lock; /* the fields below */
 	uint32_t n_seg;
 	struct vrb_segment seg[VRB_SEGMENTS];
-	struct vrb_buf *free[VRB_SLAB_CLASSES];
+	struct vrb_cut *cuts;		  /* of seg[0] */
+	uint32_t some[VRB_SLAB_CLASSES];  /* the list of a class, or VRB_PAGES_NONE */
+	uint32_t whole[VRB_SLAB_CLASSES]; /* a run of it all of which is free, or VRB_PAGES_NONE */
 	struct vrb_cache *caches;
 	uint64_t large_gets, large_puts, large_posted;
 	_Atomic uint64_t refused;
@@ -110,6 +120,32 @@ static inline uint64_t vrb_pool_freed(const struct vrb_pool *p)
 {
 	return atomic_load_explicit(&p->freed, memory_order_acquire);
 }
+
+/* What follows is for pool.c and cut.c. */
+
+/* The front of a buffer that begins there. */
+static inline struct vrb_buf *vrb_pool_form(struct vrb_pool *p, const struct vrb_segment *g,
+					    uint64_t at, uint32_t cap, uint16_t cls)
+{
+	struct vrb_buf *b = (struct vrb_buf *)(void *)(g->base + at);
+
+	*b = (struct vrb_buf){.data = (uint8_t *)b + VRB_FRONT,
+			      .cap = cap,
+			      .lkey = g->lkey,
+			      .pool = p,
+			      .size_class = cls,
+			      .state = VRB_BUF_FREE};
+	return b;
+}
+
+/* Pairs with vrb_pool_freed: who saw nothing free before looks again. */
+static inline void vrb_pool_came_back(struct vrb_pool *p)
+{
+	atomic_fetch_add_explicit(&p->freed, 1, memory_order_release);
+}
+
+/* The runs that are whole become pages, under the lock. Whether there were some. */
+bool vrb_pool_rejoin(struct vrb_pool *p);
 
 void vrb_pool_count(struct vrb_pool *p, struct vrb_pool_stats *s);
 

@@ -226,12 +226,48 @@ static void test_threads(void **state)
 	free(mem);
 }
 
+/* ---- pages that small buffers had taken become long runs again */
+
+static void test_rejoin(void **state)
+{
+	enum { N = 30000 };
+	static struct vrb_buf *b[N];
+	void *mem = memory();
+	struct vrb_prng r = vrb_prng_seed(3);
+	struct vrb_buf *large;
+	struct vrb_pool p;
+
+	(void)state;
+	assert_int_equal(vrb_pool_init(&p, mem, BYTES, 5), 0);
+	for (int round = 0; round < 20; round++) {
+		uint32_t n = 0;
+
+		while (n < N && (b[n] = vrb_pool_get(&p, vrb_prng_below(&r, 4000), NULL)))
+			n++;
+		assert_true(n > 1000 && n < N);
+		assert_null(vrb_pool_get(&p, BYTES / 2, NULL));
+		for (uint32_t i = n; i > 0;) { /* in any order */
+			uint32_t k = (uint32_t)vrb_prng_below(&r, i);
+
+			vrb_pool_put(b[k]);
+			b[k] = b[--i];
+		}
+		assert_true(vrb_pool_has(&p, BYTES / 2));
+		large = vrb_pool_get(&p, BYTES - VRB_PAGE, NULL);
+		assert_non_null(large);
+		assert_null(vrb_pool_get(&p, 64, NULL));
+		vrb_pool_put(large);
+	}
+	vrb_pool_fini(&p);
+	free(mem);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_classes), cmocka_unit_test(test_random),
 		cmocka_unit_test(test_used_up), cmocka_unit_test(test_grows),
-		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_threads), cmocka_unit_test(test_rejoin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
