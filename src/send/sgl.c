@@ -66,7 +66,7 @@ int vrb_sgl_next(struct vrb_sgl_walk *w, struct ibv_sge *out, int max, uint64_t 
 {
 	int n = 0;
 
-	while (w->i < w->n && max_bytes) {
+	while (w->i < w->n) {
 		uint64_t addr = (uintptr_t)w->iov[w->i].iov_base + w->off;
 		uint64_t left = w->iov[w->i].iov_len - w->off, len;
 
@@ -75,6 +75,8 @@ int vrb_sgl_next(struct vrb_sgl_walk *w, struct ibv_sge *out, int max, uint64_t 
 			w->off = 0;
 			continue;
 		}
+		if (!max_bytes)
+			break;
 		len = look_up(w, addr, left, r);
 		if (!len)
 			return -1;

@@ -34,7 +34,7 @@ bool vrb_sgl_total(const struct iovec *iov, int n, uint64_t max, uint64_t *total
 
 /*
  * Up to max SGEs of at most max_bytes together; returns how many (0: the walk is at its end), or -1
- * with the reason in r. An SGE never spans two regions.
+ * with the reason in r. An SGE never spans two regions. When it has all, i is n.
  */
 int vrb_sgl_next(struct vrb_sgl_walk *w, struct ibv_sge *out, int max, uint64_t max_bytes,
 		 struct vrb_report *r);

@@ -58,6 +58,7 @@ static void test_lists(void **state)
 	assert_int_equal(total, 265);
 	assert_false(vrb_sgl_total(iov, 6, 264, &total));
 	assert_int_equal(vrb_sgl_next(&w, s, 8, 265, &why), 5);
+	assert_int_equal(w.i, 6); /* that was all, and it is known */
 	want(&s[0], 1000, 15, 1);
 	want(&s[1], 1100, 50, 1);
 	want(&s[2], 1950, 50, 1); /* into the neighbouring region */
