@@ -100,10 +100,11 @@ struct ibv_pd *vrb_domain_pd(const struct vrb_domain *domain);
 /* ---- buffers: registered memory from the pool */
 
 struct vrb_buf {
-	void *data;    /* 64-byte aligned, registered */
-	uint32_t len;  /* of the message in it; set by whoever fills it */
-	uint32_t cap;  /* bytes at data, at least what was asked for */
-	uint32_t lkey; /* for SGEs of one's own */
+	uint8_t tail[16]; /* of the buffer in front of this one; the library's */
+	void *data;	  /* 64-byte aligned, registered */
+	uint32_t len;	  /* of the message in it; set by whoever fills it */
+	uint32_t cap;	  /* bytes at data, at least what was asked for */
+	uint32_t lkey;	  /* for SGEs of one's own */
 	/* The rest is the library's. */
 	uint32_t pages;
 	struct vrb_pool *pool;
@@ -111,7 +112,6 @@ struct vrb_buf {
 	uint32_t aux;
 	uint16_t size_class;
 	uint8_t state, flags;
-	uint8_t front[16];
 };
 
 /* A buffer for at least cap bytes, len 0. -ENOMEM when the pool is used up. */

@@ -192,6 +192,12 @@ struct vrb_channel {
 	char text[512], port_text[256];
 };
 
+/* Where the frame of the message in b is. */
+static inline void *vrb_frame_at(const struct vrb_buf *b)
+{
+	return (uint8_t *)b->data + b->len;
+}
+
 static inline bool vrb_lane_is_up(const struct vrb_lane *l)
 {
 	return l->ch->state == VRB_UP && l->state == VRB_LANE_UP;
@@ -238,7 +244,7 @@ bool vrb_away_begin(struct vrb_channel *ch);
 void vrb_away_move(struct vrb_channel *ch, uint64_t now);
 void vrb_away_end(struct vrb_channel *ch);
 
-/* post.c: the frame stands in front of what is sent already */
+/* post.c: the frame stands behind what is sent already */
 int vrb_post_buf(struct vrb_lane *l, struct vrb_buf *b, const struct vrb_sent *what,
 		 unsigned flags);
 int vrb_lane_flush(struct vrb_lane *l);

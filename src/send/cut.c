@@ -55,7 +55,7 @@ bool vrb_pool_rejoin(struct vrb_pool *p)
 static uint32_t find_run(struct vrb_pool *p, uint32_t stride, uint32_t *pages)
 {
 	do {
-		for (*pages = VRB_SLAB_PAGES; *pages * VRB_PAGE >= stride; *pages /= 2) {
+		for (*pages = VRB_SLAB_PAGES; *pages * VRB_PAGE >= stride + VRB_TAIL; *pages /= 2) {
 			uint32_t first = vrb_pages_get(&p->seg[0].pages, *pages);
 
 			if (first != VRB_PAGES_NONE)
@@ -73,7 +73,7 @@ static void cut_run(struct vrb_pool *p, uint32_t cls, uint32_t first, uint32_t p
 
 	g->cut[first] = (uint16_t)(cls + 1);
 	g->run[first] = (uint16_t)pages;
-	*c = (struct vrb_cut){.n = pages * VRB_PAGE / stride};
+	*c = (struct vrb_cut){.n = (pages * VRB_PAGE - VRB_TAIL) / stride};
 	for (uint32_t i = c->n; i-- > 0;) {
 		struct vrb_buf *b = vrb_pool_form(p, g, (uint64_t)first * VRB_PAGE + i * stride,
 						  vrb_slab_size[cls], (uint16_t)cls);

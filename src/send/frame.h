@@ -2,11 +2,12 @@
 /*
  * What libverbena's two ends say to each other.
  *
- *   on a queue pair, each SEND:   | frame 16 bytes | payload |
+ *   on a queue pair, each SEND:   | payload | frame 16 bytes |
  *   on the TCP connection:        notes of a fixed size; two hellos first
  *
- * Multi-byte fields are little-endian. The frame lies in the last 16 bytes of a buffer's front, so
- * that it and the payload are one SGE.
+ * Multi-byte fields are little-endian. The frame comes last, so that the payload begins where a
+ * packet does, aligned at both ends; a buffer has room for it behind its data, so that both are one
+ * SGE.
  */
 #ifndef VRB_SEND_FRAME_H
 #define VRB_SEND_FRAME_H
@@ -52,7 +53,7 @@ struct vrb_taken {
 };
 
 #define VRB_HELLO_MAGIC	   0x4256524542u
-#define VRB_HELLO_VERSION  1u
+#define VRB_HELLO_VERSION  2u
 #define VRB_HELLO_FAILOVER 1u /* in flags: the channel goes on without a queue pair */
 #define VRB_LANES_MAX	   16u
 

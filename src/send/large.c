@@ -72,7 +72,7 @@ static void hold(struct vrb_lane *l, struct vrb_buf *b)
 
 void vrb_deliver(struct vrb_lane *l, struct vrb_buf *b)
 {
-	struct vrb_frame f = vrb_frame_parse(b->front);
+	struct vrb_frame f = vrb_frame_parse(vrb_frame_at(b));
 	struct vrb_event e = {.kind = VRB_EV_MESSAGE,
 			      .buf = b,
 			      .flow = f.flow,
@@ -103,7 +103,7 @@ static struct vrb_piece piece_of(const struct vrb_fetch *g, uint32_t i)
 
 static void deliver_part(struct vrb_lane *l, struct vrb_buf *b, struct vrb_piece where)
 {
-	struct vrb_frame f = vrb_frame_parse(b->front);
+	struct vrb_frame f = vrb_frame_parse(vrb_frame_at(b));
 	struct vrb_event e = {.kind = VRB_EV_FILE,
 			      .buf = b,
 			      .flow = f.flow,
@@ -126,8 +126,8 @@ static void deliver_fetched(struct vrb_lane *l, struct vrb_buf *offer)
 	l->answers[l->n_answers++] = g->id;
 	l->answers[l->n_answers++] = g->refused;
 	if (into && !g->refused) {
-		memcpy(into->front, offer->front, sizeof(into->front));
 		into->len = g->len;
+		memcpy(vrb_frame_at(into), vrb_frame_at(offer), sizeof(struct vrb_frame));
 		if (g->is_file)
 			deliver_part(l, into, piece_of(g, g->n));
 		else

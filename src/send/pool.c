@@ -101,7 +101,7 @@ static struct vrb_segment *find_long(struct vrb_pool *p, uint32_t pages, uint32_
 
 static struct vrb_buf *get_run(struct vrb_pool *p, uint64_t cap, bool receive)
 {
-	uint64_t pages = vrb_slab_pages(cap), data = pages * VRB_PAGE - VRB_FRONT;
+	uint64_t pages = vrb_slab_pages(cap), data = pages * VRB_PAGE - VRB_FRONT - VRB_TAIL;
 	struct vrb_segment *g;
 	struct vrb_buf *b;
 	uint32_t first;
@@ -354,7 +354,7 @@ static uint32_t each_of_run(const struct vrb_segment *g, uint32_t i,
 
 	if (g->cut[i] != VRB_LARGE) {
 		stride = VRB_FRONT + vrb_slab_size[g->cut[i] - 1];
-		objects = g->run[i] * VRB_PAGE / stride;
+		objects = (g->run[i] * VRB_PAGE - VRB_TAIL) / stride;
 	}
 	for (uint32_t k = 0; k < objects; k++) {
 		const struct vrb_buf *b = (void *)(g->base + (uint64_t)i * VRB_PAGE + k * stride);

@@ -12,10 +12,10 @@
 #include "send/fail.h"
 #include "send/probes.h"
 
-VRB_STATIC_ASSERT(sizeof(struct vrb_frame) == sizeof(((struct vrb_buf *)0)->front), "the frame");
+VRB_STATIC_ASSERT(sizeof(struct vrb_frame) == sizeof(((struct vrb_buf *)0)->tail), "the frame");
 VRB_STATIC_ASSERT(sizeof(struct vrb_buf) == VRB_FRONT, "data begins behind the front");
-VRB_STATIC_ASSERT(offsetof(struct vrb_buf, front) + sizeof(struct vrb_frame) == VRB_FRONT,
-		  "frame and data are one piece");
+VRB_STATIC_ASSERT(!offsetof(struct vrb_buf, tail) && sizeof(struct vrb_frame) == VRB_TAIL,
+		  "data and frame are one piece");
 
 /* The place for the next work request; the caller fills sge, opcode and num_sge. */
 struct vrb_slot *vrb_lane_slot(struct vrb_lane *l)
@@ -102,12 +102,12 @@ int vrb_lane_commit(struct vrb_lane *l, struct ibv_send_wr *wr, const struct vrb
 	return 0;
 }
 
-/* b's front holds the frame, b->len bytes follow. */
+/* The frame is behind the b->len bytes. */
 int vrb_post_buf(struct vrb_lane *l, struct vrb_buf *b, const struct vrb_sent *what, unsigned flags)
 {
 	struct vrb_slot *s = vrb_lane_slot(l);
 
-	s->sge[0] = (struct ibv_sge){.addr = (uintptr_t)b->front,
+	s->sge[0] = (struct ibv_sge){.addr = (uintptr_t)b->data,
 				     .length = (uint32_t)sizeof(struct vrb_frame) + b->len,
 				     .lkey = b->lkey};
 	return vrb_lane_commit(l, &l->batch[l->n_batch], what, flags);
@@ -131,14 +131,14 @@ int vrb_post_control(struct vrb_lane *l, struct vrb_frame *f, const void *payloa
 		l->control_busy = true;
 		what.buf = l->control;
 		what.flags = VRB_SENT_REPORT; /* for the buffer's sake; control is not reported */
-		at = l->control->front;
+		at = l->control->data;
 		lkey = l->control->lkey;
 	} else {
 		l->batch[l->n_batch].send_flags = IBV_SEND_INLINE;
 	}
-	vrb_lane_frame(l, at, f);
 	if (len)
-		memcpy(at + sizeof(*f), payload, len);
+		memcpy(at, payload, len);
+	vrb_lane_frame(l, at + len, f);
 	s->sge[0] = (struct ibv_sge){.addr = (uintptr_t)at, .length = total, .lkey = lkey};
 	return vrb_lane_commit(
 		l, &l->batch[l->n_batch], &what,

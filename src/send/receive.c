@@ -36,8 +36,11 @@ static bool on_file_end(struct vrb_lane *l, struct vrb_buf *b, const struct vrb_
 
 void vrb_on_receive(struct vrb_lane *l, struct vrb_buf *b, uint32_t len)
 {
-	struct vrb_frame f = vrb_frame_parse(b->front);
+	struct vrb_frame f = {0};
 
+	b->len = len < FRAME ? 0 : len - FRAME;
+	if (vrb_likely(len >= FRAME))
+		f = vrb_frame_parse(vrb_frame_at(b));
 	l->got_count++;
 	l->ch->heard = true;
 	l->ch->freed |= f.credits != 0;
@@ -58,7 +61,6 @@ void vrb_on_receive(struct vrb_lane *l, struct vrb_buf *b, uint32_t len)
 				return;
 			break;
 		}
-		b->len = len;
 		vrb_deliver(l, b);
 		return;
 	case VRB_FRAME_OFFER:
@@ -92,7 +94,7 @@ static int post_receives(struct vrb_lane *l, uint32_t n)
 
 		if (!b)
 			break;
-		sge[k] = (struct ibv_sge){.addr = (uintptr_t)b->front,
+		sge[k] = (struct ibv_sge){.addr = (uintptr_t)b->data,
 					  .length = FRAME + ch->opt.recv_size,
 					  .lkey = b->lkey};
 		wr[k] = (struct ibv_recv_wr){.wr_id = (uint64_t)l->index << 1,

@@ -133,14 +133,14 @@ static int send_inline(struct vrb_lane *l, const struct iovec *iov, int n, uint3
 	struct vrb_sent what = vrb_sent_make(l->ch, o, VRB_SENT_MESSAGE);
 	struct vrb_frame f = frame_of(o, VRB_FRAME_MESSAGE, len);
 	struct vrb_slot *s = vrb_lane_slot(l);
-	uint8_t *to = s->scratch + FRAME;
+	uint8_t *to = s->scratch;
 
-	vrb_lane_frame(l, s->scratch, &f);
 	for (int i = 0; i < n; i++) {
 		if (iov[i].iov_len)
 			memcpy(to, iov[i].iov_base, iov[i].iov_len);
 		to += iov[i].iov_len;
 	}
+	vrb_lane_frame(l, to, &f);
 	s->sge[0] = (struct ibv_sge){.addr = (uintptr_t)s->scratch, .length = FRAME + len};
 	l->batch[l->n_batch].send_flags = IBV_SEND_INLINE;
 	l->ch->st.inlined++;
@@ -162,7 +162,7 @@ static int send_own(struct vrb_lane *l, struct vrb_buf *b, const struct vrb_send
 		f = frame_of(o, VRB_FRAME_MESSAGE, len);
 		what.buf = b;
 		b->state = VRB_BUF_TAKEN;
-		vrb_lane_frame(l, b->front, &f);
+		vrb_lane_frame(l, vrb_frame_at(b), &f);
 		count_sent(ch, len);
 		return vrb_post_buf(l, b, &what, o->flags);
 	}
@@ -251,7 +251,7 @@ int vrb_send_buf(struct vrb_channel *ch, struct vrb_buf *b, const struct vrb_sen
 	return send_own(l, b, o);
 }
 
-/* The frame from a small buffer, the rest from where it lies. 1: it does not fit, copy it. */
+/* From where it lies, the frame from a small buffer. 1: it does not fit, copy it. */
 static int send_gather(struct vrb_lane *l, const struct iovec *iov, int n, uint32_t len,
 		       const struct vrb_send_options *o)
 {
@@ -265,7 +265,7 @@ static int send_gather(struct vrb_lane *l, const struct iovec *iov, int n, uint3
 
 	if (ch->sges < 2)
 		return 1;
-	k = vrb_sgl_next(&w, s->sge + 1, (int)ch->sges - 1, len, &why);
+	k = vrb_sgl_next(&w, s->sge, (int)ch->sges - 1, len, &why);
 	ch->hit = w.hit;
 	if (k < 0 || w.i < w.n)
 		return 1;
@@ -274,9 +274,9 @@ static int send_gather(struct vrb_lane *l, const struct iovec *iov, int n, uint3
 		return vrb_again_memory(l, 0);
 	what.buf->state = VRB_BUF_TAKEN;
 	what.flags |= VRB_SENT_REPORT | VRB_SENT_USERS;
-	vrb_lane_frame(l, what.buf->front, &f);
-	s->sge[0] = (struct ibv_sge){
-		.addr = (uintptr_t)what.buf->front, .length = FRAME, .lkey = what.buf->lkey};
+	vrb_lane_frame(l, what.buf->data, &f);
+	s->sge[k] = (struct ibv_sge){
+		.addr = (uintptr_t)what.buf->data, .length = FRAME, .lkey = what.buf->lkey};
 	l->batch[l->n_batch].num_sge = k + 1;
 	count_sent(ch, len);
 	return vrb_lane_commit(l, &l->batch[l->n_batch], &what, o->flags);

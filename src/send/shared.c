@@ -126,7 +126,7 @@ static int post(struct vrb_channel *ch, uint32_t n)
 			break;
 		slot = s->free[--s->n_free];
 		s->posted[slot] = b;
-		sge[k] = (struct ibv_sge){.addr = (uintptr_t)b->front,
+		sge[k] = (struct ibv_sge){.addr = (uintptr_t)b->data,
 					  .length = FRAME + ch->opt.recv_size,
 					  .lkey = b->lkey};
 		wr[k] = (struct ibv_recv_wr){.wr_id = (uint64_t)slot << 8,

@@ -13,6 +13,7 @@
 #define VRB_SLAB_MAX	 4096u /* more than that is cut from whole pages */
 #define VRB_SLAB_PAGES	 16u   /* a run that is cut into objects of one class */
 #define VRB_FRONT	 64u   /* bytes in front of the data */
+#define VRB_TAIL	 16u /* behind it: the front of the next one begins with so many for that */
 
 extern const uint16_t vrb_slab_size[VRB_SLAB_CLASSES]; /* data bytes of a class */
 
@@ -30,13 +31,13 @@ static inline uint32_t vrb_slab_class(uint32_t len)
 
 static inline uint32_t vrb_slab_objects(uint32_t cls)
 {
-	return VRB_SLAB_PAGES * VRB_PAGE / (VRB_FRONT + vrb_slab_size[cls]);
+	return (VRB_SLAB_PAGES * VRB_PAGE - VRB_TAIL) / (VRB_FRONT + vrb_slab_size[cls]);
 }
 
 /* Pages for a buffer of len bytes above VRB_SLAB_MAX. */
 static inline uint64_t vrb_slab_pages(uint64_t len)
 {
-	return (len + VRB_FRONT + VRB_PAGE - 1) / VRB_PAGE;
+	return (len + VRB_FRONT + VRB_TAIL + VRB_PAGE - 1) / VRB_PAGE;
 }
 
 #endif

@@ -105,7 +105,7 @@ static void put_hello(int s, uint32_t magic, uint32_t qpn)
 
 	w[0] = magic;
 	w[1] = 0x42;
-	w[2] = 1;    /* version */
+	w[2] = 2;    /* version */
 	w[4] = 2;    /* Ethernet */
 	w[6] = 1024; /* mtu */
 	w[7] = 1;    /* lanes */

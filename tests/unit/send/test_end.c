@@ -89,8 +89,9 @@ static void receive(struct rig *g, const struct vrb_frame *f, uint32_t len)
 	struct vrb_buf *b = vrb_pool_get(&g->d.pool, 4096, NULL);
 	struct vrb_pool_stats s;
 
-	vrb_frame_emit(b->front, f);
 	memset(b->data, 0xff, 64);
+	if (len >= sizeof(*f))
+		vrb_frame_emit((uint8_t *)b->data + len - sizeof(*f), f);
 	vrb_on_receive(&g->l, b, len);
 	assert_int_equal(g->ch.state, VRB_ENDING);
 	assert_non_null(strstr(g->ch.text, "send_protocol"));

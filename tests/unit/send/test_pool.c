@@ -35,7 +35,7 @@ static void use(struct vrb_buf *b, uint8_t v)
 {
 	b->len = b->cap;
 	memset(b->data, v, b->cap);
-	memset(b->front, v, sizeof(b->front));
+	memset((uint8_t *)b->data + b->cap, v, VRB_TAIL);
 }
 
 static void check_use(const struct vrb_buf *b, uint8_t v)
@@ -92,7 +92,7 @@ static void test_used_up(void **state)
 
 	(void)state;
 	assert_int_equal(vrb_pool_init(&p, mem, BYTES, 0), 0);
-	large = vrb_pool_get(&p, BYTES - VRB_FRONT, NULL);
+	large = vrb_pool_get(&p, BYTES - VRB_FRONT - VRB_TAIL, NULL);
 	assert_non_null(large);
 	assert_null(vrb_pool_get(&p, 1, NULL));
 	vrb_pool_put(large);
