@@ -12,7 +12,7 @@
 #define PAGE	      4096u
 #define POOL_SPARE    (16u << 20)
 #define BUFFER_FRONT  192u /* what a buffer costs beyond its bytes, at most */
-#define CLOSE_NS      (2 * (int64_t)VRB_NS_PER_S)
+#define CLOSE_NS      (30 * (int64_t)VRB_NS_PER_S) /* of a machine that is busy with others */
 #define INLINE_FRAME  16u
 #define RECV_OVERHEAD 64u /* receives that the library keeps for itself */
 
