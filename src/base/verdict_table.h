@@ -240,7 +240,7 @@
 	X(SEND_NO_LANE, "send_no_lane", REMOTE, "no queue pair of the channel has worked for {0} ms, nor one that was built in its place", "libverbena(3)", "the path to the peer is interrupted, though its TCP connection stands: a firewall, a port, a wrong MTU? connect_ms sets the time") /* ms */ \
 	X(SEND_PEER_LANE, "send_peer_lane", REMOTE, "the peer took queue pair {0x} out", "libverbena(3)", "its own event says why") /* qpn */ \
 	X(SEND_RECONNECT, "send_reconnect", REMOTE, "the peer was not to be had again in {0} attempts", "libverbena(3)", "does it listen? reconnect and reconnect_ms say how often and when") /* attempts */ \
-	X(SEND_NO_CLOCK, "send_no_clock", CALL, "the channel has no timestamps (1: they were asked for) {0}", "libverbena(3)", "set timestamps in the options; an adapter without extended CQs, or whose completions have no time, cannot") /* asked */ \
+	X(SEND_NO_CLOCK, "send_no_clock", CALL, "the channel has no timestamps (asked for: {0}; 1 is yes)", "libverbena(3)", "set timestamps in the options; an adapter without extended CQs, or whose completions have no time, cannot") /* asked */ \
 	X(SEND_NO_NODE, "send_no_node", CALL, "no CPU of a NUMA node of the adapter can be had", "libverbena(3)", "numa_node of the device in /sys says -1 where there is none; taskset may exclude its CPUs") /* - */
 
 /* ---- what only the checker sees (src/check; rules in src/rules where they are pure) */
