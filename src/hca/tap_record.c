@@ -6,6 +6,7 @@
  * invisible to a socket (the UDP checksum, of IPv6 only) is computed anew.
  */
 #include "hca/tap.h"
+#include "hca/whose.h"
 #include "hca/wire_parts.h"
 
 #include <string.h>
@@ -192,66 +193,17 @@ static const struct vrb_report *reason(const struct vrb_engine *e, const struct 
 	return why;
 }
 
-/* ---- whose work request */
-
-static bool holds(const struct vrb_swqe *w, struct vrb_psn psn)
-{
-	return w->op != VRB_WR_LOCAL_INV && w->op != VRB_WR_BIND_MW &&
-	       ((psn.v - w->first.v) & VRB_PSN_MASK) <= ((w->last.v - w->first.v) & VRB_PSN_MASK);
-}
-
-/* The entry whose packet with this PSN has just been made: the newest one that holds it. */
-static const uint64_t *made_for(const struct vrb_qp *c, struct vrb_psn psn)
-{
-	uint32_t i = c->sq_send + (c->send_off > 0);
-
-	for (uint32_t n = 0; n < c->sq.cap; n++) {
-		const struct vrb_swqe *w = vrb_wq_entry(&c->sq, --i);
-
-		if (holds(w, psn))
-			return &w->wr_id;
-	}
-	return NULL;
-}
-
-static const struct vrb_swqe *asked_by(const struct vrb_qp *c, struct vrb_psn psn)
-{
-	uint32_t end = c->rewound ? c->sq_started : c->sq_send + (c->send_off > 0);
-
-	for (uint32_t i = c->sq_una; i != end; i++) {
-		const struct vrb_swqe *w = vrb_wq_entry(&c->sq, i);
-
-		if (holds(w, psn))
-			return w;
-	}
-	return NULL;
-}
-
-/* The receive that a packet takes, or goes on with. */
-static const struct vrb_rwqe *taken_by(const struct vrb_qp *c, const struct vrb_pkt *pkt)
-{
-	const struct vrb_wq *wq = c->srq ? &c->srq->wq : &c->rq;
-
-	if (!vrb_op_has(pkt->op, VRB_OPF_SEND) && !vrb_op_has(pkt->op, VRB_OPF_WRITE | VRB_OPF_IMM))
-		return NULL;
-	if (c->type == VRB_QPT_RC && pkt->psn.v != c->epsn.v)
-		return NULL;
-	if (c->have_rwqe)
-		return c->cur_rwqe;
-	return wq->head == wq->tail ? NULL : vrb_wq_entry(wq, wq->head);
-}
-
 void vrb_tap_before(struct vrb_engine *e, const struct vrb_hqp *q, const struct vrb_pkt *pkt)
 {
+	const struct vrb_qp *c = &q->core;
 	struct vrb_tap *t = e->tap;
+	uint32_t i;
 
 	if (vrb_op_has(pkt->op, VRB_OPF_RESPONSE)) {
-		const struct vrb_swqe *w = asked_by(&q->core, pkt->psn);
-
-		t->has_wr = w;
-		t->wr_id = w ? w->wr_id : 0;
+		t->has_wr = vrb_whose_asked(c, pkt->psn, &i);
+		t->wr_id = t->has_wr ? vrb_whose_entry(c, i)->wr_id : 0;
 	} else {
-		const struct vrb_rwqe *w = taken_by(&q->core, pkt);
+		const struct vrb_rwqe *w = vrb_whose_taken(c, pkt, &i);
 
 		t->has_wr = w;
 		t->wr_id = w ? w->wr_id : 0;
@@ -312,11 +264,15 @@ static void put_out(struct vrb_engine *e, struct vrb_hqp *q, struct record *r,
 {
 	const struct vrb_pkt *pkt = r->pkt;
 	bool request = vrb_op_has(pkt->op, VRB_OPF_REQUEST);
+	const uint64_t *wr = NULL;
+	uint32_t i;
 
 	if (!why && !request && is_nak(pkt))
 		why = reason(e, q);
 	r->out = true;
-	comment(r, pkt, q->core.qpn, request ? made_for(&q->core, pkt->psn) : NULL, why);
+	if (request && vrb_whose_made(&q->core, pkt->psn, &i))
+		wr = &vrb_whose_entry(&q->core, i)->wr_id;
+	comment(r, pkt, q->core.qpn, wr, why);
 	add(e->tap, r);
 }
 
