@@ -81,8 +81,11 @@ void vrb_cq_push(struct vrb_cq *cq, const struct vrb_cqe *cqe, bool solicited, s
 	}
 	cq->ring[cq->tail & cq->mask] = *cqe;
 	vrb_cq_commit(cq);
-	if (cq->stamped)
-		ask(cq, VRB_CQ_DUE_STAMP, fx);
+	if (cq->closed)
+		ask(cq,
+		    (uint8_t)((cq->stamped ? VRB_CQ_DUE_STAMP : 0) |
+			      (cq->traced ? VRB_CQ_DUE_TRACE : 0)),
+		    fx);
 	if (cq->armed == VRB_CQ_UNARMED || (cq->armed == VRB_CQ_ARMED_SOLICITED && !urgent))
 		return;
 	if (urgent || !hold(cq, 1, fx))
@@ -178,5 +181,5 @@ void vrb_cq_purge(struct vrb_cq *cq, const struct vrb_qp *qp)
 		to++;
 	}
 	vrb_poke(&cq->tail, to);
-	cq->stamp_tail = to;
+	cq->stamp_tail = cq->told_tail = to;
 }

@@ -69,6 +69,7 @@ enum {
 	VRB_CQ_DUE_STAMP = 1, /* vrb_cq_stamp */
 	VRB_CQ_DUE_TIMER = 2, /* an event is held back: vrb_cq_expire in hold_ns */
 	VRB_CQ_DUE_EVENT = 4, /* an event of the completion channel; no timer any more */
+	VRB_CQ_DUE_TRACE = 8, /* entries before tail were pushed; the caller moves told_tail */
 };
 
 /* When a completion was put into the CQ, by the device's clock and by the wall's. */
@@ -81,9 +82,10 @@ struct vrb_cq {
 	uint32_t mask, cap;
 	uint32_t head, tail; /* absolute; tail - head completions wait; peeked at */
 	uint8_t armed;
-	bool closed;  /* not for the straight line: dead, or stamped */
+	bool closed;  /* not for the straight line: dead, stamped or traced */
 	bool dead;    /* overrun: nothing is pushed any more */
 	bool stamped; /* stamp is there */
+	bool traced;  /* the caller wants to see what is pushed */
 	uint8_t due;  /* on the notify chain of the fx under way; the caller clears it there */
 	bool has_fired;
 	bool overwrites; /* full: the oldest completion makes room */
@@ -93,6 +95,7 @@ struct vrb_cq {
 	struct vrb_cq *notify_next; /* so far one cache line, with the creator's pointer before */
 	struct vrb_stamp *stamp;    /* the creator's, beside the ring, or NULL */
 	uint32_t stamp_tail;	    /* entries before it have their time */
+	uint32_t told_tail;	    /* traced: entries before it have been seen */
 	/* Moderation: an event for any completion waits until hold_max have come (0: no such bound)
 	 * or hold_ns have passed since the first. hold_ns 0: it does not wait. */
 	uint32_t hold_max;

@@ -8,6 +8,7 @@
 #include "hca/direct.h"
 #include "hca/story.h"
 #include "hca/tap.h"
+#include "hca/trace.h"
 
 static void apply_place(struct vrb_place *p)
 {
@@ -63,6 +64,8 @@ static void apply_cq(struct vrb_hcq *cq)
 	cq->core.due = 0;
 	if (due & VRB_CQ_DUE_STAMP)
 		vrb_cq_stamp(&cq->core, vrb_clock_stamp(cq));
+	if (vrb_unlikely(due & VRB_CQ_DUE_TRACE))
+		vrb_trace_cq(cq->ctx->e, cq);
 	if (due & VRB_CQ_DUE_TIMER)
 		vrb_moderate_begin(cq);
 	if (due & VRB_CQ_DUE_EVENT) {
@@ -101,6 +104,8 @@ static void apply_once(struct vrb_engine *e)
 			ask_why(e, &fx->report[i]);
 		if (vrb_unlikely(e->tap))
 			vrb_tap_note(e, &fx->report[i]);
+		if (vrb_unlikely(e->trace))
+			vrb_trace_verdict(e, &fx->report[i]);
 	}
 	if (vrb_unlikely(e->story_due))
 		vrb_story_flush(e, false);

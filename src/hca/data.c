@@ -7,6 +7,7 @@
 #include "hca/data.h"
 #include "hca/fast.h"
 #include "hca/tap.h"
+#include "hca/trace.h"
 #include "hca/wire.h"
 
 #include <errno.h>
@@ -26,6 +27,8 @@ void vrb_hqp_commit(struct vrb_hqp *q, uint32_t n)
 		vrb_poke(&e->now, vrb_clock_now());
 	else
 		vrb_engine_timer_base(e);
+	if (vrb_unlikely(e->trace))
+		vrb_trace_post(e, q, n);
 	vrb_qp_post(&q->core, n, &e->fx);
 	vrb_engine_apply(e);
 	/* A queue pair that waits for room stays in line, with its timer running. */
@@ -43,6 +46,8 @@ void vrb_hqp_commit(struct vrb_hqp *q, uint32_t n)
 
 void vrb_hqp_commit_recv(struct vrb_hqp *q, uint32_t n)
 {
+	if (vrb_unlikely(q->core.tapped) && q->e->trace)
+		vrb_trace_post_recv(q->e, q, n);
 	vrb_qp_post_recv(&q->core, n, &q->e->fx);
 	vrb_engine_apply(q->e);
 }
@@ -77,7 +82,7 @@ static bool shares_cpu(struct vrb_engine *e)
 	return false;
 }
 
-static void empty_poll(struct vrb_engine *e)
+static inline __attribute__((always_inline)) void empty_poll(struct vrb_engine *e)
 {
 	uint32_t n = vrb_peek(&e->empty_polls) + 1;
 	vrb_ns now;
@@ -98,13 +103,22 @@ static void empty_poll(struct vrb_engine *e)
 	vrb_engine_unlock(e);
 }
 
-int vrb_hcq_poll(struct vrb_hcq *cq, uint32_t n, struct vrb_wc *wc)
+/* Lock held. traced: known when it is compiled, so that the ordinary poll has nothing of it. */
+static inline uint32_t take(struct vrb_hcq *cq, uint32_t n, struct vrb_wc *wc, bool traced)
+{
+	uint32_t from = cq->core.head, got = vrb_cq_poll(&cq->core, n, wc);
+
+	if (traced && got)
+		vrb_trace_poll(cq->ctx->e, cq, from, got);
+	return got;
+}
+
+static inline __attribute__((always_inline)) int poll(struct vrb_hcq *cq, uint32_t n,
+						      struct vrb_wc *wc, bool traced)
 {
 	struct vrb_engine *e = cq->ctx->e;
 	uint32_t got;
 
-	if (vrb_unlikely(e->foreign))
-		return -EIO;
 	count_poll(e);
 	if (vrb_cq_looks_empty(&cq->core) && !vrb_engine_has_work(e) &&
 	    (vrb_likely(!atomic_load_explicit(&e->n_wire, memory_order_relaxed)) ||
@@ -114,7 +128,7 @@ int vrb_hcq_poll(struct vrb_hcq *cq, uint32_t n, struct vrb_wc *wc)
 	}
 	vrb_poke(&e->empty_polls, 0);
 	vrb_engine_lock(e);
-	got = vrb_cq_poll(&cq->core, n, wc);
+	got = take(cq, n, wc, traced);
 	if (!got) {
 		vrb_engine_flush_acks(e, vrb_peek(&e->now), true);
 		if (vrb_likely(!atomic_load_explicit(&e->n_wire, memory_order_relaxed)) &&
@@ -122,7 +136,7 @@ int vrb_hcq_poll(struct vrb_hcq *cq, uint32_t n, struct vrb_wc *wc)
 			vrb_engine_ring_bells(e);
 		else
 			vrb_engine_turn(e, vrb_clock_now());
-		got = vrb_cq_poll(&cq->core, n, wc);
+		got = take(cq, n, wc, traced);
 	} else if (got < n && vrb_unlikely(e->acks_urgent)) {
 		/* the caller may be about to sleep (vrb_hcq_arm) */
 		vrb_engine_flush_acks(e, vrb_peek(&e->now), true);
@@ -132,14 +146,30 @@ int vrb_hcq_poll(struct vrb_hcq *cq, uint32_t n, struct vrb_wc *wc)
 	return (int)got;
 }
 
+static __attribute__((noinline)) int poll_closer(struct vrb_hcq *cq, uint32_t n, struct vrb_wc *wc)
+{
+	return cq->ctx->e->foreign ? -EIO : poll(cq, n, wc, true);
+}
+
+int vrb_hcq_poll(struct vrb_hcq *cq, uint32_t n, struct vrb_wc *wc)
+{
+	if (vrb_unlikely(cq->ctx->e->detour))
+		return poll_closer(cq, n, wc);
+	return poll(cq, n, wc, false);
+}
+
 static bool take_stamped(struct vrb_hcq *cq, struct vrb_wc *wc, struct vrb_stamp *stamp)
 {
+	uint32_t from;
 	bool got;
 
 	if (vrb_cq_looks_empty(&cq->core))
 		return false;
 	vrb_engine_lock(cq->ctx->e);
+	from = cq->core.head;
 	got = vrb_cq_poll_stamped(&cq->core, wc, stamp);
+	if (vrb_unlikely(cq->core.traced) && got)
+		vrb_trace_poll(cq->ctx->e, cq, from, 1);
 	vrb_engine_unlock(cq->ctx->e);
 	return got;
 }

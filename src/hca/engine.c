@@ -10,6 +10,7 @@
 #include "hca/faults.h"
 #include "hca/story.h"
 #include "hca/tap.h"
+#include "hca/trace.h"
 #include "hca/wire.h"
 
 #include <errno.h>
@@ -88,13 +89,14 @@ static void after_fork_child(void)
 	vrb_devices_lock(false);
 	vrb_engine_current = NULL;
 	if (e) {
-		e->foreign = true;
+		e->foreign = e->detour = true;
 		vrb_meet_close(e, true);
 		close_fd(&e->stats_fd);
 		close_fd(&e->export_fd);
 		vrb_moderate_close(e, true);
 		vrb_wire_disown(e);
 		vrb_tap_disown(e);
+		vrb_trace_disown(e);
 		close_fd(&e->story_fd);
 		vrb_asks_close(e, true);
 		for (uint32_t i = 1; i <= VRB_SLOTS; i++)
@@ -133,6 +135,7 @@ static void destroy(struct vrb_engine *e)
 	vrb_wire_close(e);
 	vrb_peer_close_all(e);
 	vrb_tap_close(e);
+	vrb_trace_close(e);
 	vrb_asks_close(e, false);
 	vrb_story_close(e);
 	vrb_moderate_close(e, false);
@@ -167,6 +170,8 @@ __attribute__((destructor)) static void at_exit(void)
 	vrb_faults_close(e);
 	if (e->tap)
 		vrb_tap_flush(e);
+	if (e->trace)
+		vrb_trace_flush(e);
 	vrb_story_flush(e, true);
 	vrb_engine_unlock(e);
 	vrb_wire_leave(e);
@@ -240,6 +245,7 @@ int vrb_engine_get(struct vrb_engine **out)
 		if (!err) {
 			vrb_engine_current = e;
 			vrb_tap_open(e);
+			vrb_trace_open(e);
 			vrb_story_open(e);
 		}
 	}

@@ -45,6 +45,7 @@ enum { VRB_SLEEP_HELPER = 1, VRB_SLEEP_FUTEX = 2 };
 struct vrb_export; /* hca/direct.h */
 struct vrb_wire;   /* hca/wire.h */
 struct vrb_tap;	   /* hca/tap.h */
+struct vrb_trace;  /* hca/trace.h */
 struct vrb_faults; /* hca/faults.h */
 struct vrb_story;  /* hca/story.h */
 struct vrb_asks;   /* hca/ask.h */
@@ -94,6 +95,7 @@ struct vrb_engine {
 	_Atomic bool helper_deep;	/* the helper sleeps without a tick: `now` may be old */
 	bool one_cpu;			/* all threads share one CPU: whoever spins must yield */
 	bool foreign;			/* we are a forked child, this engine is the parent's */
+	bool detour;			/* foreign, or traced: polls look closer */
 
 	uint32_t slot;
 	uint32_t n_ctx; /* open contexts */
@@ -146,6 +148,7 @@ struct vrb_engine {
 	int export_fd;
 	struct vrb_wire *_Atomic wire; /* NULL until the first use */
 	struct vrb_tap *tap;	       /* every packet is recorded; NULL: no */
+	struct vrb_trace *trace;       /* hca/trace.h; NULL: none asked for */
 	struct vrb_faults *faults;     /* hca/faults.h; NULL: none asked for */
 
 	struct vrb_story *buried[VRB_BURIED];

@@ -15,6 +15,7 @@
  */
 #include "hca/event_parts.h"
 #include "hca/tap.h"
+#include "hca/trace.h"
 #include "hca/wire.h"
 
 #include <errno.h>
@@ -262,6 +263,8 @@ int vrb_event_wait(struct vrb_engine *e, struct vrb_hchan *c)
 		vrb_engine_ring_bells(e);
 		if (e->tap)
 			vrb_tap_flush(e);
+		if (e->trace)
+			vrb_trace_flush(e);
 		if (begin_watch(e, &s))
 			has_watched = true;
 		else

@@ -6,6 +6,7 @@
  * connections and runs timers. All signals are blocked: they belong to the application's threads.
  */
 #include "hca/tap.h"
+#include "hca/trace.h"
 #include "hca/wire.h"
 
 #include <errno.h>
@@ -87,6 +88,8 @@ static void run_timers(struct vrb_engine *e)
 		vrb_engine_turn(e, now);
 	if (e->tap)
 		vrb_tap_flush(e);
+	if (e->trace)
+		vrb_trace_flush(e);
 	vrb_engine_unlock(e);
 }
 
@@ -118,6 +121,8 @@ static void settle_acks(struct vrb_engine *e)
 	vrb_engine_ring_bells(e);
 	if (e->tap)
 		vrb_tap_flush(e);
+	if (e->trace)
+		vrb_trace_flush(e);
 	vrb_engine_unlock(e);
 }
 

@@ -5,6 +5,7 @@
  */
 #include "hca/direct.h"
 #include "hca/tap.h"
+#include "hca/trace.h"
 #include "hca/wire.h"
 #include "hca/work.h"
 
@@ -29,16 +30,33 @@ static void note_nak(struct vrb_hqp *q, const struct vrb_pkt *pkt)
 	vrb_hca_refuse(&r);
 }
 
+/* Around the core's step, when somebody records packets or work requests. */
+static void look_before(struct vrb_engine *e, const struct vrb_hqp *q, const struct vrb_pkt *pkt)
+{
+	if (e->tap)
+		vrb_tap_before(e, q, pkt);
+	if (e->trace)
+		vrb_trace_before_packet(e, q, pkt);
+}
+
+static void look_after(struct vrb_engine *e, const struct vrb_hqp *q, const struct vrb_pkt *pkt)
+{
+	if (e->tap)
+		vrb_tap_in(e, q, pkt);
+	if (e->trace)
+		vrb_trace_packet(e, q, pkt);
+}
+
 /* The packet is the core's, and what comes of it is done. */
 static void step(struct vrb_engine *e, struct vrb_hqp *q, const struct vrb_pkt *pkt, vrb_ns now)
 {
-	if (vrb_unlikely(e->tap))
-		vrb_tap_before(e, q, pkt);
+	if (vrb_unlikely(q->core.tapped))
+		look_before(e, q, pkt);
 	if (vrb_unlikely(vrb_pkt_is_nak(pkt)))
 		note_nak(q, pkt);
 	vrb_qp_on_packet(&q->core, pkt, now, &e->fx);
-	if (vrb_unlikely(e->tap))
-		vrb_tap_in(e, q, pkt);
+	if (vrb_unlikely(q->core.tapped))
+		look_after(e, q, pkt);
 	vrb_engine_apply(e);
 }
 

@@ -6,6 +6,7 @@
  */
 #include "hca/direct.h"
 #include "hca/tap.h"
+#include "hca/trace.h"
 #include "hca/wire.h"
 #include "hca/work.h"
 
@@ -82,6 +83,8 @@ static void ack_along(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
 	if (!c->ack_pending || c->resp_pending || !vrb_qp_poll_response(c, now, &e->tx, &e->fx))
 		return;
 	vrb_engine_apply(e);
+	if (vrb_unlikely(e->trace))
+		vrb_trace_answer(e, q, false);
 	q->acks_owed = 0;
 	vrb_work_drop_acks(q);
 	vrb_wire_push(e, q);
@@ -93,6 +96,32 @@ static bool may_go_on(const struct vrb_engine *e, uint32_t n, uint32_t bytes)
 	if (n < TURN_PACKETS && bytes < TURN_BYTES)
 		return true;
 	return n < 2 * TURN_PACKETS && vrb_wire_has_begun(e);
+}
+
+static bool make_traced(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now, bool by_shm)
+{
+	bool made;
+
+	vrb_trace_before_request(e, q);
+	made = vrb_qp_poll_request(&q->core, now, &e->tx, &e->fx);
+	vrb_trace_request(e, q, made, by_shm);
+	return made;
+}
+
+static inline bool make_request(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now, bool by_shm)
+{
+	if (vrb_unlikely(e->trace))
+		return make_traced(e, q, now, by_shm);
+	return vrb_qp_poll_request(&q->core, now, &e->tx, &e->fx);
+}
+
+/* What leaves by shared memory, an acknowledgement that rides along or NULL. */
+static void look(struct vrb_engine *e, struct vrb_hqp *q, const struct vrb_psn *ack)
+{
+	if (e->tap)
+		vrb_tap_out(e, q, ack);
+	if (e->trace && ack)
+		vrb_trace_ack_along(e, q, *ack);
 }
 
 void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now, bool posted)
@@ -115,7 +144,7 @@ void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now, bool p
 			vrb_qp_on_stall(c, now);
 			goto out;
 		}
-		if (!vrb_qp_poll_request(c, now, &e->tx, &e->fx))
+		if (!make_request(e, q, now, room == VRB_ROOM))
 			break;
 		vrb_engine_apply(e);
 		bytes += e->tx.pkt.len;
@@ -128,8 +157,8 @@ void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now, bool p
 				q->acks_owed = 0;
 				q->acked = c->ack_psn;
 			}
-			if (vrb_unlikely(e->tap))
-				vrb_tap_out(e, q, ack);
+			if (vrb_unlikely(c->tapped))
+				look(e, q, ack);
 			push(e, p, q, ack);
 		} else if (by_wire(e, q)) {
 			vrb_wire_push(e, q);
@@ -165,6 +194,14 @@ static void note_nak(struct vrb_hqp *q, const struct vrb_pkt *pkt)
 	vrb_hca_refuse(&r);
 }
 
+static void look_at_answer(struct vrb_engine *e, struct vrb_hqp *q, bool by_shm)
+{
+	if (e->tap && by_shm)
+		vrb_tap_out(e, q, NULL);
+	if (e->trace)
+		vrb_trace_answer(e, q, by_shm);
+}
+
 /* Answers of one queue pair. plain: ACKs too, not only what is urgent. */
 void vrb_engine_respond(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now, bool plain)
 {
@@ -189,8 +226,8 @@ void vrb_engine_respond(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now, boo
 		q->acks_owed = 0;
 		q->acked = e->tx.pkt.psn;
 		bytes += e->tx.pkt.len;
-		if (vrb_unlikely(e->tap) && room == VRB_ROOM)
-			vrb_tap_out(e, q, NULL);
+		if (vrb_unlikely(c->tapped))
+			look_at_answer(e, q, room == VRB_ROOM);
 		if (vrb_likely(room == VRB_ROOM))
 			push(e, q->peer, q, NULL);
 		else if (q->wire.addr)

@@ -4,6 +4,7 @@
 #include "hca/faults.h"
 #include "hca/peer.h"
 #include "hca/story.h"
+#include "hca/trace.h"
 #include "hca/wire.h"
 
 #include <errno.h>
@@ -66,7 +67,7 @@ static int publish_qp(struct vrb_hqp *q, struct vrb_qp_conf *conf)
 		vrb_list_init(&q->core.active_node);
 		vrb_list_init(&q->core.timer_node);
 		vrb_list_init(&q->core.ack_node);
-		vrb_qp_tap(&q->core, e->tap);
+		vrb_qp_tap(&q->core, e->tap || e->trace);
 		e->qp[index] = q;
 		e->n_qps++;
 		vrb_list_add_tail(&q->ctx->qps, &q->ctx_node);
@@ -78,6 +79,8 @@ static int publish_qp(struct vrb_hqp *q, struct vrb_qp_conf *conf)
 		q->stats->qps++;
 		if (e->faults)
 			vrb_faults_name(e->faults, q);
+		if (e->trace)
+			vrb_trace_qp(e, q);
 	}
 	vrb_engine_unlock(e);
 	return q->story ? 0 : -ENOMEM;
@@ -239,6 +242,7 @@ static void after_modify(struct vrb_hqp *q, uint8_t state)
 		q->peer = NULL;
 		vrb_wire_disconnect(q);
 		q->acks_owed = 0;
+		q->traced_recvs = q->core.rq.head;
 		q->direct_n = 0;
 		q->gone_at = 0;
 	}
@@ -263,6 +267,13 @@ static int make_rd_room(struct vrb_hqp *q, const struct vrb_qp_attr *attr, uint3
 		return -ENOMEM;
 	vrb_qp_give_rd(&q->core, mem);
 	return 0;
+}
+
+static void note_move(const struct vrb_hqp *q, const struct vrb_report *moved)
+{
+	vrb_hca_refuse(moved);
+	if (vrb_unlikely(q->e->trace))
+		vrb_trace_verdict(q->e, moved);
 }
 
 int vrb_hqp_modify(struct vrb_hqp *q, const struct vrb_qp_attr *attr, uint32_t mask)
@@ -298,7 +309,7 @@ int vrb_hqp_modify(struct vrb_hqp *q, const struct vrb_qp_attr *attr, uint32_t m
 		if (q->wire.addr)
 			vrb_wire_modified(q, mask);
 		if (mask & VRB_QPA_STATE)
-			vrb_hca_refuse(&moved);
+			note_move(q, &moved);
 		vrb_engine_apply(e);
 		after_modify(q, q->core.state);
 	}

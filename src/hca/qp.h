@@ -93,6 +93,7 @@ struct vrb_hqp {
 	struct vrb_hqp_tally tally;
 	uint32_t n_timeouts;   /* of the core, as told */
 	uint32_t fault_number; /* by order of creation, while there is a fault plan */
+	uint32_t traced_recvs; /* receives that have ended, while there is a trace */
 	uint32_t n_mcast;
 	struct vrb_gid *mcast;
 	void *mem; /* rings */

@@ -66,7 +66,9 @@ int vrb_hcq_create(struct vrb_hctx *ctx, const struct vrb_hcq_init *init, struct
 	memset(cq, 0, sizeof(*cq));
 	cq->core.cap = init->cqe;
 	cq->core.overwrites = init->overwrites;
-	cq->core.stamped = cq->core.closed = init->stamp_ns || init->stamp_wall;
+	cq->core.stamped = init->stamp_ns || init->stamp_wall;
+	cq->core.traced = ctx->e->trace;
+	cq->core.closed = cq->core.stamped || cq->core.traced;
 	cq->core.ring = cq_ring(init->cqe, &cq->core.mask);
 	if (!cq->core.ring || !cq_stamps(cq->core.stamped, cq->core.mask + 1, &cq->core.stamp)) {
 		free(cq->core.ring);
@@ -129,7 +131,7 @@ static void cq_move(struct vrb_cq *c, struct vrb_cqe *ring, struct vrb_stamp *st
 	c->mask = mask;
 	c->arm_tail -= c->head;
 	c->fire_tail -= c->head;
-	c->stamp_tail = n;
+	c->stamp_tail = c->told_tail = n;
 	vrb_poke(&c->head, 0);
 	vrb_poke(&c->tail, n);
 }

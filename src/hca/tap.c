@@ -77,7 +77,7 @@ static void tap_all(struct vrb_engine *e, bool on)
 		for (struct vrb_list *n = ctx->qps.next; n != &ctx->qps; n = n->next) {
 			struct vrb_hqp *q = vrb_list_entry(n, struct vrb_hqp, ctx_node);
 
-			vrb_qp_tap(&q->core, on);
+			vrb_qp_tap(&q->core, on || e->trace);
 			vrb_direct_update(e, q);
 		}
 	}

@@ -7,6 +7,7 @@
 #include "hca/ask.h"
 #include "hca/direct.h"
 #include "hca/faults.h"
+#include "hca/trace.h"
 #include "hca/wire.h"
 #include "hca/work.h"
 
@@ -119,6 +120,8 @@ static void note_timeout(struct vrb_engine *e, struct vrb_hqp *q, struct vrb_psn
 
 	q->n_timeouts = c->n_timeouts;
 	vrb_hca_refuse(&r);
+	if (vrb_unlikely(e->trace))
+		vrb_trace_verdict(e, &r);
 	if (c->state == VRB_QPS_RTS && !q->gone_at)
 		vrb_ask_on_timeout(e, q, una);
 }

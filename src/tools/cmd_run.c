@@ -15,10 +15,13 @@
 #include <sys/xattr.h>
 
 #include "base/profile.h"
+#include "base/trace.h"
 #include "tools/launch.h"
 #include "tools/run_check.h"
+#include "tools/run_child.h"
 #include "tools/run_faults.h"
 #include "tools/run_profile.h"
+#include "tools/run_trace.h"
 #include "tools/tools.h"
 
 #define PROGRAM_HEADERS_MAX 256
@@ -105,6 +108,7 @@ struct options {
 	struct vrb_run_check_opt check;
 	struct vrb_faults_opt faults;
 	struct vrb_profile_opt profile;
+	struct vrb_run_trace_opt trace;
 };
 
 static const struct option longs[] = {{"no-explain", no_argument, NULL, 'E'},
@@ -119,6 +123,9 @@ static const struct option longs[] = {{"no-explain", no_argument, NULL, 'E'},
 				      {"profile", required_argument, NULL, 'p'},
 				      {"profiles", required_argument, NULL, 'P'},
 				      {"story", required_argument, NULL, 't'},
+				      {"trace", required_argument, NULL, 'T'},
+				      {"trace-form", required_argument, NULL, 'F'},
+				      {"trace-max", required_argument, NULL, 'M'},
 				      {"verbose", no_argument, NULL, 'v'},
 				      {"help", no_argument, NULL, 'h'},
 				      {0}};
@@ -150,6 +157,12 @@ static int take(int opt, struct options *o)
 		o->profile.many = optarg;
 	else if (opt == 't')
 		o->story = optarg;
+	else if (opt == 'T')
+		o->trace.file = optarg;
+	else if (opt == 'F')
+		o->trace.form = optarg;
+	else if (opt == 'M')
+		o->trace.max = optarg;
 	else if (opt == 'v')
 		o->verbose = true;
 	else
@@ -170,6 +183,8 @@ static int refuse(const struct options *o)
 		what = "--system is for --check: without it, start the command as it is";
 	else if (o->is_system && (o->faults.plan || o->profile.one || o->profile.many))
 		what = "--system: faults and profiles are the software HCA's";
+	else if (o->trace.file && (o->profile.many || o->is_system))
+		what = "--trace goes with neither --profiles nor --system";
 	if (!what)
 		return -1;
 	vrb_complain("%s", what);
@@ -189,6 +204,8 @@ static int parse(int argc, char **argv, struct options *o)
 		err = vrb_faults_load(&o->faults);
 	if (err < 0)
 		err = vrb_run_check_load(&o->check);
+	if (err < 0)
+		err = vrb_run_trace_load(&o->trace);
 	return err < 0 ? refuse(o) : err;
 }
 
@@ -217,7 +234,7 @@ static void say_what_is_set(const char *path)
 	static const char *const names[] = {
 		"LD_LIBRARY_PATH",	  "LD_PRELOAD",	   "VERBENA_EXPLAIN", VRB_FAULT_ENV,
 		VRB_FAULT_ENV_LOG,	  VRB_PROFILE_ENV, "VERBENA_CHECK",   "VERBENA_CHECK_LOG",
-		"VERBENA_CHECK_SUPPRESS", "VERBENA_STORY",
+		"VERBENA_CHECK_SUPPRESS", "VERBENA_STORY", VRB_TRACE_ENV,
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -225,6 +242,28 @@ static void say_what_is_set(const char *path)
 			fprintf(stderr, "verbena: %s=%s\n", names[i],
 				getenv(names[i]) ? getenv(names[i]) : "");
 	fprintf(stderr, "verbena: running %s\n", path);
+}
+
+/* By exec where nothing is left to say afterwards. */
+static int start(struct options *o, char **argv)
+{
+	if (o->profile.many)
+		return vrb_run_profiles(&o->profile, argv);
+	if (o->faults.strict)
+		return vrb_faults_watch(&o->faults, argv);
+	if (o->check.fatal)
+		return vrb_run_check_watch(&o->check, argv);
+	if (o->trace.file)
+		return vrb_run_child(argv);
+	execvp(argv[0], argv);
+	return vrb_exec_failed(argv[0], errno);
+}
+
+static bool apply(struct options *o, const struct vrb_launch *l)
+{
+	return vrb_launch_apply(l) && vrb_faults_apply(&o->faults) &&
+	       vrb_run_profile_apply(&o->profile) && apply_story(o->story) &&
+	       vrb_run_check_apply(&o->check) && vrb_run_trace_apply(&o->trace);
 }
 
 static int run(int argc, char **argv)
@@ -250,20 +289,11 @@ static int run(int argc, char **argv)
 	l.is_system = o.is_system;
 	if (!o.explain)
 		l.explain = "0";
-	if (!vrb_launch_apply(&l) || !vrb_faults_apply(&o.faults) ||
-	    !vrb_run_profile_apply(&o.profile) || !apply_story(o.story) ||
-	    !vrb_run_check_apply(&o.check))
+	if (!apply(&o, &l))
 		return VRB_EXIT_OURS;
 	if (o.verbose)
 		say_what_is_set(path);
-	if (o.profile.many)
-		return vrb_run_profiles(&o.profile, argv + optind);
-	if (o.faults.strict)
-		return vrb_faults_watch(&o.faults, argv + optind);
-	if (o.check.fatal)
-		return vrb_run_check_watch(&o.check, argv + optind);
-	execvp(argv[optind], argv + optind);
-	return vrb_exec_failed(argv[optind], errno);
+	return vrb_run_trace_end(&o.trace, start(&o, argv + optind));
 }
 
 const struct vrb_command vrb_cmd_run = {
@@ -288,6 +318,9 @@ const struct vrb_command vrb_cmd_run = {
 		 "                 each ended\n"
 		 "  --story FILE   what happened to queue pairs that fail is added to FILE, for\n"
 		 "                 `verbena explain FILE`\n"
+		 "  --trace FILE   the life of each work request, as text or, when FILE ends in\n"
+		 "                 .json, for Perfetto; --trace-form=text|json says which\n"
+		 "  --trace-max N  records of one process, 1000000; 0: no bound\n"
 		 "  -v, --verbose  say what is set\n\n"
 		 "Exit status: that of COMMAND; 2 PLAN, NAME or a combination is wrong, 122\n"
 		 "--check=fatal has found something, 123 an exact fault has not struck, 125\n"

@@ -10,6 +10,7 @@
 #include "hca/data.h"
 #include "hca/direct.h"
 #include "hca/fast.h"
+#include "hca/trace.h"
 #include "rules/post.h"
 #include "verbs/ret.h"
 
@@ -236,6 +237,7 @@ int vv_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_r
 	struct vrb_wq *wq = &s->core.wq;
 	struct vrb_report r;
 	enum vrb_verdict v;
+	uint32_t from;
 
 	v = vrb_post_not_foreign(e->foreign, &r);
 	if (vrb_unlikely(v != VRB_OK)) {
@@ -243,6 +245,7 @@ int vv_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_r
 		return refused(&r, 0);
 	}
 	vrb_engine_lock(e);
+	from = wq->tail;
 	for (; wr; wr = wr->next) {
 		v = check_recv(wq, wr, 0, &r);
 		if (vrb_unlikely(v != VRB_OK))
@@ -250,6 +253,8 @@ int vv_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_r
 		fill_recv(vrb_wq_entry(wq, wq->tail), wr);
 		wq->tail++;
 	}
+	if (vrb_unlikely(e->trace))
+		vrb_trace_post_srq(e, s, from);
 	vrb_engine_unlock(e);
 	if (vrb_likely(v == VRB_OK))
 		return 0;
