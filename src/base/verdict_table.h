@@ -185,7 +185,7 @@
 	X(DROP_SOURCE, "drop_source", DROP, "a packet for a connected QP came from an address that is not its peer's", "IBA C9-9", "a stale or forged packet; or the peer sends from another of its addresses than the one given as dgid") /* - */ \
 	X(CAPTURE_REFUSED, "capture_refused", NOTE, "process {0} asked to record packets and was refused (errno {1})", "-", "16 (EBUSY): this process is being captured already; 22 (EINVAL): the file must be a regular one, open for appending") /* pid, errno */ \
 	X(CAPTURE_ENDED, "capture_ended", NOTE, "the capture file cannot be written (errno {0}): no packets are recorded any more", "-", "2 (ENOENT): VERBENA_CAPTURE names a file that `verbena capture` has begun; 27, 28: the file, or its file system, is full") /* errno */ \
-	X(RECORD_FILE, "record_file", NOTE, "a file of `verbena run --trace` or `--stat` cannot be written (errno {0}): this process is not recorded any more", "-", "2, 13: the folder must be there and writable for this process; 27, 28: the file, or its file system, is full") /* errno */ \
+	X(RECORD_FILE, "record_file", NOTE, "the records of `verbena run --trace` cannot be written (errno {0}): this process is not traced any more", "-", "2, 13: the folder must be there and writable for this process; 27, 28: the file, or its file system, is full") /* errno */ \
 	X(STORY_FILE, "story_file", NOTE, "the file that VERBENA_STORY names cannot be written (errno {0}): no stories are kept there", "-", "2, 13: the folder must be there and writable; 22 (EINVAL), 40 (ELOOP): it must be a regular file") /* errno */ \
 	X(DROP_SLOT, "drop_slot", DROP, "a packet for QP {0x}, which belongs to another process", "RoCEv2 A17", "normal for a moment while processes come and go") /* qpn */
 
