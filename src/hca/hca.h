@@ -101,7 +101,7 @@ struct vrb_hmr {
 	uint64_t addr, iova, len;
 	struct vrb_list node;
 	vrb_ns made;
-	uint64_t caller; /* who registered it, as the face knows; 0 */
+	uint64_t caller; /* who registered it, as the face knows; 0; peeked at */
 };
 /* -EFAULT when the memory is not there (or not writable with LOCAL_WRITE). */
 int vrb_hmr_reg(struct vrb_hpd *pd, void *addr, uint64_t len, uint64_t iova, uint32_t access,

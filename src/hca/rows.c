@@ -171,7 +171,7 @@ static void put_mrs(struct vrb_engine *e, const struct vrb_hctx *ctx)
 			.iova = m->iova,
 			.length = m->len,
 			.made_ns = m->made,
-			.caller = m->caller,
+			.caller = vrb_peek(&m->caller),
 			.device = device_of(e, ctx),
 		};
 	}

@@ -92,7 +92,7 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, const struct reg *a)
 		free(m);
 		return vv_null(err == -EFAULT ? refuse_range(a) : err);
 	}
-	m->h->caller = (uintptr_t)a->caller;
+	vrb_poke(&m->h->caller, (uint64_t)(uintptr_t)a->caller);
 	show(m, pd, a);
 	return &m->mr;
 }
