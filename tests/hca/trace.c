@@ -249,8 +249,8 @@ static void test_refused(void)
 	MUST(node_wc(&l.n, 2) == VRB_WC_REM_ACCESS_ERR);
 	loop_close(&l);
 	end(&s);
-	MUST(s.by_kind[VRB_TRACE_FETCH] == 1 && s.by_kind[VRB_TRACE_SENT] == 2);
-	MUST(s.by_kind[VRB_TRACE_GOT] == 2 && !s.by_kind[VRB_TRACE_ACK]);
+	MUST(s.by_kind[VRB_TRACE_FETCH] == 1 && s.by_kind[VRB_TRACE_SENT] >= 2);
+	MUST(s.by_kind[VRB_TRACE_GOT] >= 2 && !s.by_kind[VRB_TRACE_ACK]);
 	MUST(s.by_kind[VRB_TRACE_CQE] == 1 && s.by_kind[VRB_TRACE_POLL] == 1);
 	MUST(s.by_kind[VRB_TRACE_VERDICT] >= 2);
 }
