@@ -64,10 +64,7 @@ shift 2
 timeout 60 "$VERBENA" run --faults "$plan" --faults-log "$log.server" -- "$@" $gid 1 \
 	>"$log.out" 2>&1 &
 server=$!
-for _ in $(seq 100); do # until the server listens on port 18515
-	grep -qE ':4853 [0-9A-F:]+ 0A' /proc/net/tcp /proc/net/tcp6 && break
-	sleep 0.1
-done
+"$PORT_IS" listening 18515 $server
 timeout 60 "$VERBENA" run --faults "$plan" --faults-strict --faults-log "$log.client" -- \
 	"$@" $gid 0 127.0.0.1
 status=$?
@@ -80,7 +77,7 @@ pair() {
 	what=$1
 	plan=$2
 	shift 2
-	check "$what" env VERBENA="$verbena" unshare -rn "$tmp/pair" "$plan" "$tmp/log" "$@"
+	check "$what" env VERBENA="$verbena" PORT_IS="$port_is" unshare -rn "$tmp/pair" "$plan" "$tmp/log" "$@"
 }
 
 # recorded PATTERN NAME: both sides' records have such a line

@@ -4,6 +4,7 @@
 # ordinary user. $1 is the build folder.
 set -u
 build=$(cd "$1" && pwd)
+port_is=$(cd "$(dirname "$0")" && pwd)/port_is
 n=0
 bad=0
 tmp=$(mktemp -d /tmp/verbena-test.XXXXXX)
