@@ -17,21 +17,20 @@
 static bool map_part(int fd, struct vrb_trace_part *p)
 {
 	struct stat st;
-	void *at;
 
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (size_t)st.st_size < sizeof(p->head))
 		return false;
-	at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (at == MAP_FAILED)
+	p->map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (p->map == MAP_FAILED)
 		return false;
-	memcpy(&p->head, at, sizeof(p->head));
+	memcpy(&p->head, p->map, sizeof(p->head));
 	p->head.comm[sizeof(p->head.comm) - 1] = '\0';
 	p->size = (size_t)st.st_size;
-	p->rec = (const void *)((const char *)at + sizeof(p->head));
+	p->rec = (const void *)((const char *)p->map + sizeof(p->head));
 	p->n = (p->size - sizeof(p->head)) / sizeof(*p->rec);
 	if (p->head.magic == VRB_TRACE_MAGIC && p->head.rec_size == sizeof(*p->rec))
 		return true;
-	munmap(at, p->size);
+	munmap(p->map, p->size);
 	return false;
 }
 
@@ -104,11 +103,8 @@ const struct vrb_trace_rec *vrb_trace_next(struct vrb_trace_set *s, struct vrb_t
 
 void vrb_trace_free(struct vrb_trace_set *s)
 {
-	for (size_t i = 0; i < s->n_parts; i++) {
-		const char *rec = (const char *)s->part[i].rec;
-
-		munmap((void *)(uintptr_t)(rec - sizeof(struct vrb_trace_head)), s->part[i].size);
-	}
+	for (size_t i = 0; i < s->n_parts; i++)
+		munmap(s->part[i].map, s->part[i].size);
 	free(s->part);
 	memset(s, 0, sizeof(*s));
 }

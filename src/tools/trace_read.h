@@ -13,7 +13,8 @@
 
 struct vrb_trace_part {
 	struct vrb_trace_head head;
-	const struct vrb_trace_rec *rec; /* mapped */
+	void *map;
+	const struct vrb_trace_rec *rec; /* in it, behind the head */
 	size_t size, n, at;
 };
 
