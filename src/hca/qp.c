@@ -169,15 +169,15 @@ int vrb_hqp_destroy(struct vrb_hqp *q)
 	return 0;
 }
 
-/* Finds the peer's process; without one the frames vanish, as on a wire, and retries run out. Only
- * trouble of our own is an error. */
+/* Finds the peer's process; without one, or with one that takes no connections, the frames vanish,
+ * as on a wire, and retries run out. Only trouble of our own is an error. */
 static int connect_peer(struct vrb_hqp *q, vrb_qpn dqpn)
 {
 	struct vrb_report r = {.verdict = VRB_V_LINK_SYSTEM, .qpn = q->core.qpn};
 	struct vrb_peer *p = NULL;
 	int err = vrb_peer_bind(q->e, dqpn >> VRB_QPN_INDEX_BITS, &p);
 
-	if (err && err != -ECONNREFUSED) {
+	if (err && err != -ECONNREFUSED && err != -EAGAIN) {
 		r.val[0] = (uint64_t)-err;
 		vrb_hca_refuse(&r);
 		return err;

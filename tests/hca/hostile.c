@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "hca/direct.h"
@@ -721,24 +722,32 @@ static void test_twice(void)
 	part(announces_twice, true);
 }
 
-/* A name that nobody answers for: connected, never attached. */
-static int never_answers(int sock, void *arg)
+/* A name that nobody answers for: connected, never attached; or full: not even connected. */
+static int never_answers(int sock, void *full)
 {
+	struct sockaddr_un sa;
+	socklen_t n = sizeof(sa);
 	struct rogue r;
 
-	(void)arg;
 	rogue_claim(&r);
+	MUST(!getsockname(r.listen, (struct sockaddr *)&sa, &n));
+	for (int fd = 0; full && fd >= 0;) {
+		fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (connect(fd, (struct sockaddr *)&sa, n))
+			fd = -errno;
+		MUST(fd >= 0 || fd == -EAGAIN);
+	}
 	put_u32(sock, r.slot);
 	return (int)get_u32(sock);
 }
 
-static void test_never_answers(void)
+static void meet_silence(void *full)
 {
 	struct child rogue;
 	struct vrb_hqp *q;
 	struct node n;
 
-	child_start(&rogue, never_answers, NULL);
+	child_start(&rogue, never_answers, full);
 	node_open(&n, false);
 	q = node_qp(&n, VRB_QPT_RC);
 	MUST(!node_connect(q, get_u32(rogue.sock) << VRB_QPN_INDEX_BITS | ROGUE_INDEX));
@@ -749,6 +758,16 @@ static void test_never_answers(void)
 	MUST(!vrb_hqp_destroy(q));
 	healthy(&n);
 	node_close(&n);
+}
+
+static void test_never_answers(void)
+{
+	meet_silence(NULL);
+}
+
+static void test_full(void)
+{
+	meet_silence(&(int){1});
 }
 
 int main(int argc, char **argv)
@@ -769,6 +788,7 @@ int main(int argc, char **argv)
 		{"half", test_half},
 		{"twice", test_twice},
 		{"never_answers", test_never_answers},
+		{"full", test_full},
 	};
 
 	signal(SIGPIPE, SIG_DFL);
