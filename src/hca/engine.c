@@ -31,8 +31,9 @@ void vrb_assert_failed(const char *expr, const char *file, int line)
 	abort();
 }
 
-#define PAUSES 128u
-#define YIELDS 64u
+#define PAUSES	   128u
+#define YIELDS	   64u
+#define EXIT_TRIES 200u /* a millisecond each */
 
 /* Spins, yields, in the end sleeps: the holder may have a lower real-time priority than we and the
  * same CPU. */
@@ -147,6 +148,17 @@ static void destroy(struct vrb_engine *e)
 	free(e);
 }
 
+/* Whoever holds the lock lets go of it soon, unless it is the thread that exits, from a handler. */
+static bool lock_soon(struct vrb_engine *e)
+{
+	for (uint32_t i = 0; i < EXIT_TRIES; i++) {
+		if (vrb_engine_trylock(e))
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
 /* A program that ends without destroying its queue pairs still owes answers for what it has taken.
  */
 __attribute__((destructor)) static void at_exit(void)
@@ -157,7 +169,7 @@ __attribute__((destructor)) static void at_exit(void)
 	if (!e)
 		return;
 	vrb_ask_linger(e);
-	if (!vrb_engine_trylock(e))
+	if (!lock_soon(e))
 		return;
 	vrb_engine_flush_acks(e, now, false);
 	for (struct vrb_list *c = e->contexts.next; c != &e->contexts; c = c->next) {
