@@ -18,8 +18,8 @@ struct vrb_hqp_wire {
 	uint8_t lane, tclass, hop_limit;
 	uint32_t mtu;
 	struct vrb_window window;
-	uint32_t n_timeouts, n_probes; /* of the core, as counted */
-	vrb_ns cnp_at;		       /* when the last congestion notification left */
+	uint32_t n_probes; /* of the core, as counted */
+	vrb_ns cnp_at;	   /* when the last congestion notification left */
 };
 
 /* UC, UD: packets that went by the wire (hca/wire_flow.c). */

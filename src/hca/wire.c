@@ -284,7 +284,6 @@ int vrb_wire_connect(struct vrb_hqp *q, const struct vrb_qp_attr *attr, uint32_t
 		.tclass = attr->traffic_class,
 		.hop_limit = attr->hop_limit,
 		.mtu = path_mtu,
-		.n_timeouts = q->core.n_timeouts,
 		.n_probes = q->core.n_probes_sent,
 	};
 	warm(q->e, a);

@@ -49,9 +49,7 @@ void vrb_wire_adapt(struct vrb_hqp *q, vrb_ns now)
 		q->count.retransmits++;
 		q->stats->retransmits++;
 	}
-	q->stats->timeouts += c->n_timeouts - w->n_timeouts;
 	q->stats->probes += c->n_probes_sent - w->n_probes;
-	w->n_timeouts = c->n_timeouts;
 	w->n_probes = c->n_probes_sent;
 }
 

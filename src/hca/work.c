@@ -118,6 +118,7 @@ static void note_timeout(struct vrb_engine *e, struct vrb_hqp *q, struct vrb_psn
 			       .qpn = c->qpn,
 			       .val = {una.v, c->timeout_ns / VRB_NS_PER_MS, c->retry_left}};
 
+	q->stats->timeouts += c->n_timeouts - q->n_timeouts;
 	q->n_timeouts = c->n_timeouts;
 	vrb_hca_refuse(&r);
 	if (vrb_unlikely(e->trace))
