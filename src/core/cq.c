@@ -81,6 +81,8 @@ void vrb_cq_push(struct vrb_cq *cq, const struct vrb_cqe *cqe, bool solicited, s
 	}
 	cq->ring[cq->tail & cq->mask] = *cqe;
 	vrb_cq_commit(cq);
+	if (vrb_unlikely(cqe->wc.status != VRB_WC_SUCCESS))
+		cq->n_failed++;
 	if (cq->closed)
 		ask(cq,
 		    (uint8_t)((cq->stamped ? VRB_CQ_DUE_STAMP : 0) |

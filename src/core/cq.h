@@ -101,6 +101,7 @@ struct vrb_cq {
 	uint32_t hold_max;
 	uint32_t n_held; /* completions since the arm, while the event waits */
 	vrb_ns hold_ns;
+	uint64_t n_failed; /* of n_pushed */
 };
 
 /* Pushes a copy of cqe. Full: the completion is lost, the CQ is dead and fx gets CQ_ERR (IBA

@@ -10,6 +10,7 @@
 #include "hca/faults.h"
 #include "hca/story.h"
 #include "hca/tap.h"
+#include "hca/totals.h"
 #include "hca/trace.h"
 #include "hca/wire.h"
 
@@ -88,6 +89,7 @@ static void after_fork_child(void)
 	struct vrb_engine *e = vrb_engine_current;
 
 	vrb_devices_lock(false);
+	vrb_totals_disown();
 	vrb_engine_current = NULL;
 	if (e) {
 		e->foreign = e->detour = true;
@@ -98,6 +100,7 @@ static void after_fork_child(void)
 		vrb_wire_disown(e);
 		vrb_tap_disown(e);
 		vrb_trace_disown(e);
+		e->totals = NULL;
 		close_fd(&e->story_fd);
 		vrb_asks_close(e, true);
 		for (uint32_t i = 1; i <= VRB_SLOTS; i++)
@@ -137,6 +140,7 @@ static void destroy(struct vrb_engine *e)
 	vrb_peer_close_all(e);
 	vrb_tap_close(e);
 	vrb_trace_close(e);
+	vrb_totals_close(e);
 	vrb_asks_close(e, false);
 	vrb_story_close(e);
 	vrb_moderate_close(e, false);
@@ -166,6 +170,10 @@ __attribute__((destructor)) static void at_exit(void)
 	struct vrb_engine *e = vrb_engine_current;
 	vrb_ns now = vrb_clock_now();
 
+	if (!e && !pthread_mutex_trylock(&life)) {
+		vrb_totals_exit();
+		pthread_mutex_unlock(&life);
+	}
 	if (!e)
 		return;
 	vrb_ask_linger(e);
@@ -184,6 +192,8 @@ __attribute__((destructor)) static void at_exit(void)
 		vrb_tap_flush(e);
 	if (e->trace)
 		vrb_trace_flush(e);
+	if (e->totals)
+		vrb_totals_write(e);
 	vrb_story_flush(e, true);
 	vrb_engine_unlock(e);
 	vrb_wire_leave(e);
@@ -258,6 +268,7 @@ int vrb_engine_get(struct vrb_engine **out)
 			vrb_engine_current = e;
 			vrb_tap_open(e);
 			vrb_trace_open(e);
+			vrb_totals_open(e);
 			vrb_story_open(e);
 		}
 	}

@@ -46,6 +46,7 @@ struct vrb_export; /* hca/direct.h */
 struct vrb_wire;   /* hca/wire.h */
 struct vrb_tap;	   /* hca/tap.h */
 struct vrb_trace;  /* hca/trace.h */
+struct vrb_totals; /* hca/totals.h */
 struct vrb_faults; /* hca/faults.h */
 struct vrb_story;  /* hca/story.h */
 struct vrb_asks;   /* hca/ask.h */
@@ -76,6 +77,11 @@ struct vrb_peer {
 	uint32_t direct_hung; /* value of its direct_seq that never changed; even: none */
 	uint64_t full_used;   /* what it had taken of our ring when somebody first found no room */
 	vrb_ns full_since;    /* when that was; 0: never */
+};
+
+/* What a device's objects have done that no row of the counters page has: vrb_stats_sum. */
+struct vrb_stats_sum {
+	uint64_t sent, taken, completions, failed, events, async_events;
 };
 
 struct vrb_engine {
@@ -143,12 +149,14 @@ struct vrb_engine {
 	uint32_t prefetch;
 	struct vrb_stats_page *stats;
 	struct vrb_hqp_counts gone_counts[VRB_STATS_DEVICES]; /* of destroyed queue pairs */
+	struct vrb_stats_sum sum[VRB_STATS_DEVICES];	      /* of destroyed objects; all events */
 	vrb_ns tally_at;				      /* the next look at their messages */
 	struct vrb_export *export;
 	int export_fd;
 	struct vrb_wire *_Atomic wire; /* NULL until the first use */
 	struct vrb_tap *tap;	       /* every packet is recorded; NULL: no */
 	struct vrb_trace *trace;       /* hca/trace.h; NULL: none asked for */
+	struct vrb_totals *totals;     /* hca/totals.h; NULL: none asked for */
 	struct vrb_faults *faults;     /* hca/faults.h; NULL: none asked for */
 
 	struct vrb_story *buried[VRB_BURIED];
@@ -337,7 +345,15 @@ int vrb_stats_open(struct vrb_engine *e);
 void vrb_stats_close(struct vrb_engine *e);
 struct vrb_stats_device *vrb_stats_device(struct vrb_engine *e, const struct vrb_hdev *dev);
 /* Lock held, like the rest: q ends, what it has counted stays. */
-void vrb_stats_bury(struct vrb_engine *e, const struct vrb_hqp *q);
+void vrb_stats_bury(struct vrb_engine *e, struct vrb_hqp *q);
+void vrb_stats_bury_cq(const struct vrb_hcq *cq);
+/* A device's own, where events are counted. */
+static inline struct vrb_stats_sum *vrb_stats_sum_of(const struct vrb_hctx *ctx)
+{
+	return &ctx->e->sum[ctx->stats - ctx->e->stats->device];
+}
+/* Of all objects, by row of the counters page. */
+void vrb_stats_sum(struct vrb_engine *e, struct vrb_stats_sum all[VRB_STATS_DEVICES]);
 /* Before somebody reads the page. */
 void vrb_stats_fold(struct vrb_engine *e);
 /* What q's messages are since the last look; the indices jump: they begin from where they are. */

@@ -79,6 +79,7 @@ void vrb_event_completion(struct vrb_hcq *cq)
 	struct vrb_hchan *c = cq->chan;
 	if (!c)
 		return;
+	vrb_stats_sum_of(cq->ctx)->events++;
 	if (cq->n_events++ == 0)
 		vrb_list_add_tail(&c->cqs, &cq->event_node);
 	atomic_fetch_add_explicit(&c->n_events, 1, memory_order_seq_cst);
@@ -201,6 +202,7 @@ void vrb_event_async(struct vrb_hctx *ctx, const struct vrb_hasync *ev)
 		ctx->async_head = 0;
 		ctx->async_tail = n;
 	}
+	vrb_stats_sum_of(ctx)->async_events++;
 	ctx->async[ctx->async_tail++ & (ctx->async_cap - 1)] = *ev;
 	(void)vrb_event_fd_add(ctx->async_fd, 1);
 }

@@ -6,6 +6,7 @@
  * connections and runs timers. All signals are blocked: they belong to the application's threads.
  */
 #include "hca/tap.h"
+#include "hca/totals.h"
 #include "hca/trace.h"
 #include "hca/wire.h"
 
@@ -86,6 +87,8 @@ static void run_timers(struct vrb_engine *e)
 	if (atomic_load_explicit(&e->n_work, memory_order_relaxed) ||
 	    atomic_load_explicit(&e->n_wire, memory_order_relaxed))
 		vrb_engine_turn(e, now);
+	if (e->totals)
+		vrb_totals_tick(e, now);
 	if (e->tap)
 		vrb_tap_flush(e);
 	if (e->trace)
@@ -103,6 +106,8 @@ static int sleep_time(struct vrb_engine *e, bool deep)
 		d = e->next_deadline;
 		/* pairs with the load in vrb_engine_timer: both under the lock */
 		atomic_store_explicit(&e->helper_wakes_at, d, memory_order_relaxed);
+		if (vrb_unlikely(e->totals && d > now + VRB_TOTALS_NS))
+			d = now + VRB_TOTALS_NS;
 		vrb_engine_unlock(e);
 		if (d == VRB_NS_NEVER)
 			return -1;

@@ -107,6 +107,7 @@ int vrb_hcq_destroy(struct vrb_hcq *cq)
 		vrb_event_purge_async(ctx, cq->user);
 		vrb_hchan_ref(cq->chan, -1);
 		vrb_list_del(&cq->node);
+		vrb_stats_bury_cq(cq);
 		ctx->stats->cqs--;
 		vrb_engine_unlock(ctx->e);
 	}

@@ -94,9 +94,42 @@ static uint32_t row_of(const struct vrb_engine *e, const struct vrb_stats_device
 	return (uint32_t)(d - e->stats->device);
 }
 
-void vrb_stats_bury(struct vrb_engine *e, const struct vrb_hqp *q)
+static void add_qp(struct vrb_stats_sum *to, struct vrb_hqp *q)
+{
+	vrb_stats_tally(q);
+	to->sent += q->tally.sent;
+	to->taken += q->core.type == VRB_QPT_UD ? q->count.rx_packets : q->tally.taken;
+}
+
+static void add_cq(struct vrb_stats_sum *to, const struct vrb_hcq *cq)
+{
+	to->completions += cq->core.n_pushed;
+	to->failed += cq->core.n_failed;
+}
+
+void vrb_stats_bury(struct vrb_engine *e, struct vrb_hqp *q)
 {
 	add(&e->gone_counts[row_of(e, q->stats)], &q->count);
+	add_qp(&e->sum[row_of(e, q->stats)], q);
+}
+
+void vrb_stats_bury_cq(const struct vrb_hcq *cq)
+{
+	add_cq(vrb_stats_sum_of(cq->ctx), cq);
+}
+
+void vrb_stats_sum(struct vrb_engine *e, struct vrb_stats_sum all[VRB_STATS_DEVICES])
+{
+	memcpy(all, e->sum, sizeof(e->sum));
+	for (struct vrb_list *c = e->contexts.next; c != &e->contexts; c = c->next) {
+		struct vrb_hctx *ctx = vrb_list_entry(c, struct vrb_hctx, node);
+		struct vrb_stats_sum *to = &all[row_of(e, ctx->stats)];
+
+		for (struct vrb_list *n = ctx->qps.next; n != &ctx->qps; n = n->next)
+			add_qp(to, vrb_list_entry(n, struct vrb_hqp, ctx_node));
+		for (struct vrb_list *n = ctx->cqs.next; n != &ctx->cqs; n = n->next)
+			add_cq(to, vrb_list_entry(n, struct vrb_hcq, node));
+	}
 }
 
 void vrb_stats_fold(struct vrb_engine *e)

@@ -27,8 +27,9 @@ static void refuse(enum vrb_verdict v, uint64_t a, uint64_t b)
 
 /* ---- writing */
 
-/* Beyond RLIMIT_FSIZE a write means SIGXFSZ, whose default is the end of the program. */
-long vrb_tap_append(int fd, const uint8_t *bytes, size_t n)
+/* Beyond RLIMIT_FSIZE a write means SIGXFSZ, whose default is the end of the program. at: where, or
+ * -1. */
+static long write_guarded(int fd, const void *bytes, size_t n, off_t at)
 {
 	const struct timespec at_once = {0};
 	sigset_t limit, old;
@@ -37,7 +38,7 @@ long vrb_tap_append(int fd, const uint8_t *bytes, size_t n)
 	sigemptyset(&limit);
 	sigaddset(&limit, SIGXFSZ);
 	pthread_sigmask(SIG_BLOCK, &limit, &old);
-	r = syscall(SYS_write, fd, bytes, n);
+	r = at < 0 ? syscall(SYS_write, fd, bytes, n) : syscall(SYS_pwrite64, fd, bytes, n, at);
 	if (r < 0) {
 		r = -errno;
 		if (r == -EFBIG)
@@ -45,6 +46,16 @@ long vrb_tap_append(int fd, const uint8_t *bytes, size_t n)
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return r;
+}
+
+long vrb_tap_append(int fd, const uint8_t *bytes, size_t n)
+{
+	return write_guarded(fd, bytes, n, -1);
+}
+
+long vrb_tap_write_at(int fd, const void *bytes, size_t n, uint64_t at)
+{
+	return write_guarded(fd, bytes, n, (off_t)at);
 }
 
 static void write_out(struct vrb_tap *t)

@@ -36,6 +36,7 @@ struct vrb_tap {
 /* tap.c */
 /* write(2), or -errno, without the signal of a limit. */
 long vrb_tap_append(int fd, const uint8_t *bytes, size_t n);
+long vrb_tap_write_at(int fd, const void *bytes, size_t n, uint64_t at);
 void vrb_tap_open(struct vrb_engine *e); /* when VERBENA_CAPTURE is set; takes the lock */
 /* A tool asks for it. False: refused, the caller closes sock. */
 bool vrb_tap_attach(struct vrb_engine *e, int sock, struct vrb_meet_msg *m);

@@ -95,7 +95,7 @@ static uint64_t wall_offset(void)
 }
 
 /* A process may have several engines, one after the other. */
-static int make_file(const char *prefix, int pid)
+int vrb_trace_new_file(const char *prefix, int pid)
 {
 	char path[4096];
 
@@ -122,7 +122,7 @@ static int begin(struct vrb_trace *t, const struct vrb_engine *e, const char *pr
 	memcpy(t->head.comm, e->stats->comm, sizeof(t->head.comm));
 	t->n_max = most ? strtoull(most, NULL, 10) : VRB_TRACE_DEFAULT;
 	t->n_max = t->n_max ? t->n_max : UINT64_MAX;
-	t->fd = make_file(prefix, getpid());
+	t->fd = vrb_trace_new_file(prefix, getpid());
 	if (t->fd < 0)
 		return -t->fd;
 	(void)write_all(t, &t->head, sizeof(t->head));

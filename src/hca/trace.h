@@ -37,6 +37,8 @@ void vrb_trace_flush(struct vrb_engine *e);
 void vrb_trace_close(struct vrb_engine *e);
 void vrb_trace_disown(struct vrb_engine *e); /* in a forked child */
 void vrb_trace_put(struct vrb_trace *t, const struct vrb_trace_rec *r);
+/* A new one of this process, PREFIX.PID.N; or -errno. */
+int vrb_trace_new_file(const char *prefix, int pid);
 
 /* trace_record.c; all with e->trace set */
 void vrb_trace_qp(struct vrb_engine *e, const struct vrb_hqp *q);
