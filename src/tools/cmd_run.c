@@ -15,12 +15,14 @@
 #include <sys/xattr.h>
 
 #include "base/profile.h"
+#include "base/totals.h"
 #include "base/trace.h"
 #include "tools/launch.h"
 #include "tools/run_check.h"
 #include "tools/run_child.h"
 #include "tools/run_faults.h"
 #include "tools/run_profile.h"
+#include "tools/run_stat.h"
 #include "tools/run_trace.h"
 #include "tools/tools.h"
 
@@ -108,6 +110,7 @@ struct options {
 	struct vrb_run_check_opt check;
 	struct vrb_faults_opt faults;
 	struct vrb_profile_opt profile;
+	struct vrb_run_stat_opt stat;
 	struct vrb_run_trace_opt trace;
 };
 
@@ -123,6 +126,8 @@ static const struct option longs[] = {{"no-explain", no_argument, NULL, 'E'},
 				      {"profile", required_argument, NULL, 'p'},
 				      {"profiles", required_argument, NULL, 'P'},
 				      {"story", required_argument, NULL, 't'},
+				      {"stat", optional_argument, NULL, 'a'},
+				      {"stat-file", required_argument, NULL, 'A'},
 				      {"trace", required_argument, NULL, 'T'},
 				      {"trace-form", required_argument, NULL, 'F'},
 				      {"trace-max", required_argument, NULL, 'M'},
@@ -163,6 +168,10 @@ static int take(int opt, struct options *o)
 		o->trace.form = optarg;
 	else if (opt == 'M')
 		o->trace.max = optarg;
+	else if (opt == 'a')
+		vrb_run_stat_take(&o->stat, optarg);
+	else if (opt == 'A')
+		o->stat.file = optarg;
 	else if (opt == 'v')
 		o->verbose = true;
 	else
@@ -185,6 +194,8 @@ static int refuse(const struct options *o)
 		what = "--system: faults and profiles are the software HCA's";
 	else if (o->trace.file && (o->profile.many || o->is_system))
 		what = "--trace goes with neither --profiles nor --system";
+	else if (o->stat.wanted && (o->profile.many || o->is_system))
+		what = "--stat goes with neither --profiles nor --system";
 	if (!what)
 		return -1;
 	vrb_complain("%s", what);
@@ -206,6 +217,8 @@ static int parse(int argc, char **argv, struct options *o)
 		err = vrb_run_check_load(&o->check);
 	if (err < 0)
 		err = vrb_run_trace_load(&o->trace);
+	if (err < 0)
+		err = vrb_run_stat_load(&o->stat);
 	return err < 0 ? refuse(o) : err;
 }
 
@@ -234,7 +247,7 @@ static void say_what_is_set(const char *path)
 	static const char *const names[] = {
 		"LD_LIBRARY_PATH",	  "LD_PRELOAD",	   "VERBENA_EXPLAIN", VRB_FAULT_ENV,
 		VRB_FAULT_ENV_LOG,	  VRB_PROFILE_ENV, "VERBENA_CHECK",   "VERBENA_CHECK_LOG",
-		"VERBENA_CHECK_SUPPRESS", "VERBENA_STORY", VRB_TRACE_ENV,
+		"VERBENA_CHECK_SUPPRESS", "VERBENA_STORY", VRB_TRACE_ENV,     VRB_TOTALS_ENV,
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -253,7 +266,7 @@ static int start(struct options *o, char **argv)
 		return vrb_faults_watch(&o->faults, argv);
 	if (o->check.fatal)
 		return vrb_run_check_watch(&o->check, argv);
-	if (o->trace.file)
+	if (o->trace.file || o->stat.wanted)
 		return vrb_run_child(argv);
 	execvp(argv[0], argv);
 	return vrb_exec_failed(argv[0], errno);
@@ -263,7 +276,8 @@ static bool apply(struct options *o, const struct vrb_launch *l)
 {
 	return vrb_launch_apply(l) && vrb_faults_apply(&o->faults) &&
 	       vrb_run_profile_apply(&o->profile) && apply_story(o->story) &&
-	       vrb_run_check_apply(&o->check) && vrb_run_trace_apply(&o->trace);
+	       vrb_run_check_apply(&o->check) && vrb_run_trace_apply(&o->trace) &&
+	       vrb_run_stat_apply(&o->stat);
 }
 
 static int run(int argc, char **argv)
@@ -289,11 +303,15 @@ static int run(int argc, char **argv)
 	l.is_system = o.is_system;
 	if (!o.explain)
 		l.explain = "0";
-	if (!apply(&o, &l))
+	if (!apply(&o, &l)) {
+		vrb_run_drop_folder(o.trace.folder);
+		vrb_run_drop_folder(o.stat.folder);
 		return VRB_EXIT_OURS;
+	}
 	if (o.verbose)
 		say_what_is_set(path);
-	return vrb_run_trace_end(&o.trace, start(&o, argv + optind));
+	argv += optind;
+	return vrb_run_stat_end(&o.stat, argv, vrb_run_trace_end(&o.trace, start(&o, argv)));
 }
 
 const struct vrb_command vrb_cmd_run = {
@@ -321,6 +339,9 @@ const struct vrb_command vrb_cmd_run = {
 		 "  --trace FILE   the life of each work request, as text or, when FILE ends in\n"
 		 "                 .json, for Perfetto; --trace-form=text|json says which\n"
 		 "  --trace-max N  records of one process, 1000000; 0: no bound\n"
+		 "  --stat[=text|json]  what each process has done, when COMMAND has ended: a\n"
+		 "                 table on standard error, or JSON\n"
+		 "  --stat-file FILE   into FILE instead; JSON when it ends in .json\n"
 		 "  -v, --verbose  say what is set\n\n"
 		 "Exit status: that of COMMAND; 2 PLAN, NAME or a combination is wrong, 122\n"
 		 "--check=fatal has found something, 123 an exact fault has not struck, 125\n"

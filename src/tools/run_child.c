@@ -2,6 +2,7 @@
 /* See run_child.h. */
 #include "tools/run_child.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -74,4 +75,17 @@ bool vrb_run_log(const char *asked, const char *stem, char path[PATH_MAX], bool 
 	else
 		close(fd);
 	return fd >= 0;
+}
+
+void vrb_run_drop_folder(const char *folder)
+{
+	DIR *d = *folder ? opendir(folder) : NULL;
+	struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		(void)unlinkat(dirfd(d), e->d_name, 0);
+	if (!d)
+		return;
+	closedir(d);
+	(void)rmdir(folder);
 }

@@ -15,4 +15,7 @@ int vrb_run_child(char **argv);
  * of that stem, which is then ours to remove. False when it has said why it cannot be made. */
 bool vrb_run_log(const char *asked, const char *stem, char path[PATH_MAX], bool *is_ours);
 
+/* With the files in it; "": there is none. */
+void vrb_run_drop_folder(const char *folder);
+
 #endif

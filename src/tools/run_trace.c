@@ -7,7 +7,6 @@
  */
 #include "tools/run_trace.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/run_child.h"
 #include "tools/tools.h"
 #include "tools/trace_read.h"
 
@@ -85,18 +85,6 @@ bool vrb_run_trace_apply(struct vrb_run_trace_opt *o)
 	return false;
 }
 
-static void remove_folder(const char *folder)
-{
-	DIR *d = opendir(folder);
-	struct dirent *e;
-
-	while (d && (e = readdir(d)))
-		(void)unlinkat(dirfd(d), e->d_name, 0);
-	if (d)
-		closedir(d);
-	(void)rmdir(folder);
-}
-
 static bool write_file(struct vrb_run_trace_opt *o, struct vrb_trace_set *s)
 {
 	FILE *f = fdopen(o->fd, "w");
@@ -135,6 +123,6 @@ int vrb_run_trace_end(struct vrb_run_trace_opt *o, int status)
 			     "each process, if that is why",
 			     s.n_lost, VRB_TRACE_DEFAULT);
 	vrb_trace_free(&s);
-	remove_folder(o->folder);
+	vrb_run_drop_folder(o->folder);
 	return good || status ? status : VRB_EXIT_OURS;
 }

@@ -19,6 +19,10 @@ add_test(NAME e2e_trace
   COMMAND ${CMAKE_CURRENT_LIST_DIR}/trace --build ${CMAKE_BINARY_DIR})
 set_tests_properties(e2e_trace PROPERTIES LABELS e2e SKIP_RETURN_CODE 77 TIMEOUT 900
   RUN_SERIAL ON)
+add_test(NAME e2e_stat
+  COMMAND ${CMAKE_CURRENT_LIST_DIR}/stat --build ${CMAKE_BINARY_DIR})
+set_tests_properties(e2e_stat PROPERTIES LABELS e2e SKIP_RETURN_CODE 77 TIMEOUT 900
+  RUN_SERIAL ON)
 add_test(NAME soak_tools_check
   COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_check.sh ${CMAKE_BINARY_DIR} all)
 set_tests_properties(soak_tools_check PROPERTIES LABELS soak SKIP_RETURN_CODE 77 TIMEOUT 1200
