@@ -280,7 +280,9 @@ static void put_tables(FILE *f, const json_t *all)
 						json_object_get(device, facts[w].key));
 		}
 		json_object_foreach(json_object_get(process, "verdicts"), name, count)
+		{
 			put_other(other, process, "", name, count);
+		}
 	}
 	if (json_array_size(traffic))
 		vrb_out_table(f, traffic);
