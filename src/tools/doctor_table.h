@@ -462,6 +462,16 @@ X(SLOW_PROGRAM, "bottleneck-program", "watch", NOTE,
   "{device}/{port}: nothing in NIC and network holds the traffic back; the program gives no more than {much}",
   "one message at a time waits a round trip for each; small ones cost a doorbell each",
   "more work requests under way, larger messages or more queue pairs; verbena doctor cpu")
+X(CACHE_MISSES, "cache-misses", "watch", NOTE,
+  "process {pid}: {percent} % of its look-ups in the last-level cache missed ({misses} of {lookups})",
+  "each miss costs some 100 ns on the way of a message",
+  "fewer or smaller buffers in turn; threads and buffers on the adapter's NUMA node; huge pages")
+X(CACHE_FEW, "cache-few", "watch", OK,
+  "process {pid}: {percent} % of its look-ups in the last-level cache missed ({misses} of {lookups})", "", "")
+X(CACHE_UNTOLD, "cache-untold", "watch", NOTE,
+  "the cache misses of process {pid} cannot be counted ({reason})",
+  "whether its buffers fit into the caches is not known",
+  "sysctl -w kernel.perf_event_paranoid=1, or run as its user; a virtual machine has such counters only when its host gives them")
 
 /* the way to a peer (doctor HOST) */
 X(PATH, "path", "path", OK,

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tools/doctor_cache.h"
 #include "tools/doctor_counters.h"
 
 #define CAUSE_COUNTERS	12
@@ -151,6 +152,7 @@ void vrb_check_watch(struct vrb_doc *d)
 	struct vrb_port_sample *first = calloc(VRB_DOC_SAMPLES, sizeof(*first));
 	struct vrb_port_sample *second = calloc(VRB_DOC_SAMPLES, sizeof(*second));
 	const char *root = d->root, *record = d->record;
+	struct vrb_cache_watch cache;
 	struct later later;
 	unsigned n;
 
@@ -163,8 +165,11 @@ void vrb_check_watch(struct vrb_doc *d)
 	d->samples = second;
 	if (!n)
 		vrb_doc_add(d, VRB_F_RDMA_NONE, "{s:s}", "file", "/sys/class/infiniband");
-	else if (wait_for_later(d, &later))
+	/* a process on the software adapter has no device of the kernel's */
+	if ((vrb_cache_begin(d, &cache) || n) && wait_for_later(d, &later)) {
 		vrb_doc_each_port(d, look_at);
+		vrb_cache_end(d, &cache);
+	}
 	for (unsigned i = 0; i < n && i < d->n_samples; i++) {
 		subtract(&second[i], &first[i]);
 		judge(d, &second[i]);
