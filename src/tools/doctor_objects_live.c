@@ -24,7 +24,6 @@
 
 #define LIMITS_MS    3000
 #define LIMITS_BYTES 65536
-#define PAGE_FDS     3
 #define PATIENCE_US  200000 /* for one process */
 #define SILENT_MAX   5	    /* processes that are stopped, say, before the rest is left out */
 
@@ -41,27 +40,11 @@ static long long now_ms(void)
 static int hear_page(int sock)
 {
 	struct vrb_meet_hello h;
-	union {
-		struct cmsghdr h;
-		char buf[CMSG_SPACE(PAGE_FDS * sizeof(int))];
-	} c = {0};
-	struct iovec iov = {&h, sizeof(h)};
-	struct msghdr m = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = c.buf,
-			   .msg_controllen = sizeof(c.buf)};
-	int fds[PAGE_FDS] = {-1, -1, -1};
-	size_t n;
+	int fds[VRB_SLOT_FDS], n = vrb_slot_hear(sock, &h, fds, VRB_SLOT_FDS, 0);
 
-	if (recvmsg(sock, &m, MSG_CMSG_CLOEXEC) <= 0 || !CMSG_FIRSTHDR(&m) ||
-	    c.h.cmsg_type != SCM_RIGHTS)
-		return -1;
-	n = (c.h.cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	memcpy(fds, CMSG_DATA(&c.h), (n < PAGE_FDS ? n : PAGE_FDS) * sizeof(int));
-	for (size_t i = 1; i < PAGE_FDS; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
-	return fds[0];
+	for (int i = 1; i < n; i++)
+		close(fds[i]);
+	return n > 0 ? fds[0] : -1;
 }
 
 /* Copied, never mapped: who lies about the size of his file must not end this program. */

@@ -85,25 +85,9 @@ static bool ask(int sock, uint32_t from)
 static bool hear(int sock, int *fds)
 {
 	struct vrb_meet_hello h;
-	union {
-		struct cmsghdr h;
-		char buf[CMSG_SPACE(ANSWER_FDS * sizeof(int))];
-	} c = {0};
-	struct iovec iov = {&h, sizeof(h)};
-	struct msghdr m = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = c.buf,
-			   .msg_controllen = sizeof(c.buf)};
-	ssize_t got = recvmsg(sock, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	struct cmsghdr *ch = got > 0 ? CMSG_FIRSTHDR(&m) : NULL;
-	int n = 0;
+	int n = vrb_slot_hear(sock, &h, fds, ANSWER_FDS, MSG_DONTWAIT);
 
-	if (ch && ch->cmsg_level == SOL_SOCKET && ch->cmsg_type == SCM_RIGHTS) {
-		n = (int)((ch->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		memcpy(fds, CMSG_DATA(ch), (size_t)n * sizeof(int));
-	}
-	if (n == ANSWER_FDS && got == (ssize_t)sizeof(h) && h.magic == VRB_MEET_MAGIC &&
-	    h.type == VRB_MEET_ROWS)
+	if (n == ANSWER_FDS && h.magic == VRB_MEET_MAGIC && h.type == VRB_MEET_ROWS)
 		return true;
 	while (n)
 		close(fds[--n]);
