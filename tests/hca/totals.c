@@ -5,9 +5,8 @@
  * What a process has done stands in its file however it ends, and the file gives way to the program
  * whatever happens to it.
  */
-#include "kit.h"
+#include "records.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -18,32 +17,15 @@
 
 #include "hca/totals.h"
 
-static uint64_t said(enum vrb_verdict v)
-{
-	return vrb_peek(&vrb_engine_current->stats->verdict[v]);
-}
-
-/* ---- the folder */
-
-static char folder[] = "/tmp/verbena-totals-XXXXXX";
-
-static void begin(void)
-{
-	char prefix[64];
-
-	MUST(mkdtemp(folder));
-	snprintf(prefix, sizeof(prefix), "%s/t", folder);
-	MUST(!setenv(VRB_TOTALS_ENV, prefix, 1));
-}
-
 struct seen {
 	uint32_t n_files;
 	uint64_t verdict[VRB_TOTALS_VERDICTS];
 	struct vrb_totals_device all; /* of all files, that have one device each */
 };
 
-static void read_file(struct seen *s, int fd)
+static void read_file(void *seen, int fd)
 {
+	struct seen *s = seen;
 	struct vrb_totals_file f;
 	const struct vrb_totals_device *d = &f.device[0];
 
@@ -66,39 +48,13 @@ static void read_file(struct seen *s, int fd)
 
 static void look(struct seen *s, bool last)
 {
-	DIR *d = opendir(folder);
-	struct dirent *e;
-
 	*s = (struct seen){0};
-	MUST(d);
-	while ((e = readdir(d))) {
-		if (e->d_name[0] == '.')
-			continue;
-		read_file(s, openat(dirfd(d), e->d_name, O_RDONLY));
-		if (last)
-			MUST(!unlinkat(dirfd(d), e->d_name, 0));
-	}
-	closedir(d);
-	if (last)
-		MUST(!rmdir(folder));
+	records_read(read_file, s, last);
 }
 
 /* ---- two queue pairs */
 
 #define LEN 32u
-
-struct loop {
-	struct node n;
-	struct vrb_hqp *a, *b;
-};
-
-static void loop_open(struct loop *l)
-{
-	node_open(&l->n, false);
-	l->a = node_qp(&l->n, VRB_QPT_RC);
-	l->b = node_qp(&l->n, VRB_QPT_RC);
-	MUST(!node_connect(l->a, vrb_hqp_qpn(l->b)) && !node_connect(l->b, vrb_hqp_qpn(l->a)));
-}
 
 static void loop_send(struct loop *l, int n)
 {
@@ -110,13 +66,6 @@ static void loop_send(struct loop *l, int n)
 		MUST(node_has_wc(&l->n, &wc, 60000) && wc.status == VRB_WC_SUCCESS);
 		MUST(node_has_wc(&l->n, &wc, 60000) && wc.status == VRB_WC_SUCCESS);
 	}
-}
-
-static void loop_close(struct loop *l)
-{
-	vrb_hqp_destroy(l->a);
-	vrb_hqp_destroy(l->b);
-	node_close(&l->n);
 }
 
 static void must_have(const struct seen *s, uint64_t n)
@@ -136,7 +85,7 @@ static void test_counts(void)
 	struct seen s;
 	struct loop l;
 
-	begin();
+	records_begin(VRB_TOTALS_ENV);
 	loop_open(&l);
 	loop_send(&l, 40);
 	loop_close(&l);
@@ -156,7 +105,7 @@ static void test_killed(void)
 	pid_t pid;
 	char c;
 
-	begin();
+	records_begin(VRB_TOTALS_ENV);
 	MUST(!pipe(at));
 	pid = fork();
 	if (!pid) {
@@ -184,7 +133,7 @@ static void test_exit(void)
 	int status;
 	pid_t pid;
 
-	begin();
+	records_begin(VRB_TOTALS_ENV);
 	pid = fork();
 	if (!pid) {
 		struct loop l;
@@ -208,7 +157,7 @@ static void test_fork(void)
 	pid_t pid;
 
 	SKIP_FORK_OF_THREADS();
-	begin();
+	records_begin(VRB_TOTALS_ENV);
 	loop_open(&l);
 	loop_send(&l, 3);
 	pid = fork();
@@ -236,7 +185,7 @@ static void test_failed(void)
 	struct seen s;
 	struct loop l;
 
-	begin();
+	records_begin(VRB_TOTALS_ENV);
 	loop_open(&l);
 	loop_send(&l, 20);
 	MUST(!node_to(l.a, VRB_QPS_ERR));
@@ -280,7 +229,7 @@ static void test_full(void)
 	struct seen s;
 	struct loop l;
 
-	begin();
+	records_begin(VRB_TOTALS_ENV);
 	loop_open(&l);
 	MUST(!setrlimit(RLIMIT_FSIZE, &limit));
 	must_give_up(&l);
@@ -297,7 +246,7 @@ static void test_taken(void)
 	struct seen s;
 	int own, n = 0;
 
-	begin();
+	records_begin(VRB_TOTALS_ENV);
 	loop_open(&l);
 	snprintf(path, sizeof(path), "/tmp/verbena-totals-own-XXXXXX");
 	own = mkstemp(path);
@@ -307,7 +256,8 @@ static void test_taken(void)
 
 		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
 		len = readlink(name, target, sizeof(target));
-		if (len < (ssize_t)strlen(folder) || strncmp(target, folder, strlen(folder)))
+		if (len < (ssize_t)strlen(records_folder) ||
+		    strncmp(target, records_folder, strlen(records_folder)))
 			continue;
 		MUST(dup2(own, fd) == fd);
 		n++;

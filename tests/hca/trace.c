@@ -5,9 +5,8 @@
  * A trace has every work request in the order of its life, and gives way to the program whatever
  * happens to its file.
  */
-#include "kit.h"
+#include "records.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -16,32 +15,15 @@
 
 #include "hca/trace.h"
 
-static uint64_t said(enum vrb_verdict v)
-{
-	return vrb_peek(&vrb_engine_current->stats->verdict[v]);
-}
-
-/* ---- the folder */
-
-static char folder[] = "/tmp/verbena-trace-XXXXXX";
-
-static void begin(void)
-{
-	char prefix[64];
-
-	MUST(mkdtemp(folder));
-	snprintf(prefix, sizeof(prefix), "%s/t", folder);
-	MUST(!setenv(VRB_TRACE_ENV, prefix, 1));
-}
-
 struct seen {
 	uint32_t n, n_files, by_kind[VRB_TRACE_VERDICT + 1];
 	uint64_t n_lost;
 	struct vrb_trace_rec last;
 };
 
-static void read_file(struct seen *s, int fd)
+static void read_file(void *seen, int fd)
 {
+	struct seen *s = seen;
 	struct vrb_trace_head h;
 	struct vrb_trace_rec r;
 	uint64_t time = 0;
@@ -63,35 +45,11 @@ static void read_file(struct seen *s, int fd)
 
 static void end(struct seen *s)
 {
-	DIR *d = opendir(folder);
-	struct dirent *e;
-
 	*s = (struct seen){0};
-	MUST(d);
-	while ((e = readdir(d))) {
-		if (e->d_name[0] == '.')
-			continue;
-		read_file(s, openat(dirfd(d), e->d_name, O_RDONLY));
-		MUST(!unlinkat(dirfd(d), e->d_name, 0));
-	}
-	closedir(d);
-	MUST(!rmdir(folder));
+	records_read(read_file, s, true);
 }
 
 /* ---- two queue pairs */
-
-struct loop {
-	struct node n;
-	struct vrb_hqp *a, *b;
-};
-
-static void loop_open(struct loop *l)
-{
-	node_open(&l->n, false);
-	l->a = node_qp(&l->n, VRB_QPT_RC);
-	l->b = node_qp(&l->n, VRB_QPT_RC);
-	MUST(!node_connect(l->a, vrb_hqp_qpn(l->b)) && !node_connect(l->b, vrb_hqp_qpn(l->a)));
-}
 
 static void loop_send(struct loop *l, int n)
 {
@@ -105,13 +63,6 @@ static void loop_send(struct loop *l, int n)
 	}
 }
 
-static void loop_close(struct loop *l)
-{
-	vrb_hqp_destroy(l->a);
-	vrb_hqp_destroy(l->b);
-	node_close(&l->n);
-}
-
 /* ---- cases */
 
 /* Every event of a message, as often as there were messages; a second engine has a second file. */
@@ -120,7 +71,7 @@ static void test_counts(void)
 	struct seen s;
 	struct loop l;
 
-	begin();
+	records_begin(VRB_TRACE_ENV);
 	for (int i = 0; i < 2; i++) {
 		loop_open(&l);
 		loop_send(&l, 50);
@@ -156,7 +107,7 @@ static void test_full(void)
 	struct seen s;
 	struct loop l;
 
-	begin();
+	records_begin(VRB_TRACE_ENV);
 	loop_open(&l);
 	MUST(!setrlimit(RLIMIT_FSIZE, &limit));
 	loop_send(&l, 1000);
@@ -176,7 +127,7 @@ static void test_bound(void)
 	struct seen s;
 	struct loop l;
 
-	begin();
+	records_begin(VRB_TRACE_ENV);
 	MUST(!setenv(VRB_TRACE_ENV_MAX, "70", 1));
 	loop_open(&l);
 	loop_send(&l, 100);
@@ -195,7 +146,7 @@ static void test_fork(void)
 	pid_t pid;
 
 	SKIP_FORK_OF_THREADS();
-	begin();
+	records_begin(VRB_TRACE_ENV);
 	loop_open(&l);
 	loop_send(&l, 3);
 	pid = fork();
@@ -221,7 +172,7 @@ static void test_flushed(void)
 	struct seen s;
 	struct loop l;
 
-	begin();
+	records_begin(VRB_TRACE_ENV);
 	loop_open(&l);
 	loop_send(&l, 20);
 	MUST(!node_to(l.a, VRB_QPS_ERR));
@@ -242,7 +193,7 @@ static void test_refused(void)
 	struct seen s;
 	struct loop l;
 
-	begin();
+	records_begin(VRB_TRACE_ENV);
 	loop_open(&l);
 	node_write(&l.n, l.a, 2,
 		   &(struct node_at){(uintptr_t)l.n.buf + NODE_LEN - 8, l.n.mr->rkey, 20});
