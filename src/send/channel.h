@@ -177,8 +177,8 @@ struct vrb_channel {
 	uint32_t note_got;
 	uint32_t bye_count[VRB_LANES_MAX];
 	uint64_t dark_ns; /* since when no lane has worked; 0: one does */
-	uint64_t heard_ns, asked_ns, tick_ns, ending_ns;
-	uint32_t idle_polls, n_deadlines, unacked, broke_ticks;
+	uint64_t heard_ns, asked_ns, tick_ns, ending_ns, broke_ns;
+	uint32_t idle_polls, n_deadlines, unacked;
 	uint64_t wait_ns; /* how long waiting took lately */
 	/* where events go: the caller's array, and what did not fit */
 	struct vrb_event *out;

@@ -24,7 +24,9 @@
 #define LONG_SLEEP  (100 * VRB_NS_PER_MS)
 #define SPINS	    8u
 #define FIRST_SPINS 64u
-#define BROKE_TICKS 20u /* for our own adapter to say more about it than the peer */
+/* For our own adapter to say more about it than the peer, which it will where work is under way. */
+#define BROKE_IDLE (20 * VRB_NS_PER_MS)
+#define BROKE_BUSY VRB_NS_PER_S
 
 uint64_t vrb_now(void)
 {
@@ -76,6 +78,8 @@ static void on_error(struct vrb_lane *l, const struct ibv_wc *wc)
 		vrb_async_look(ch);
 	if (ch->peer_bye && ch->state == VRB_UP)
 		vrb_channel_closed(ch);
+	else if (ch->peer_broke && wc->status == IBV_WC_RETRY_EXC_ERR)
+		vrb_channel_break(ch, VRB_V_SEND_PEER_BROKE, 0, 0, 0);
 	else
 		vrb_lane_break(l, VRB_V_SEND_FAILED, wc->qp_num, wc->status, wc->vendor_err);
 }
@@ -144,14 +148,28 @@ static void check_bye(struct vrb_channel *ch)
 	vrb_channel_closed(ch);
 }
 
+/* The peer's word that it broke may overtake the refusal that its adapter has sent. Counted in
+ * time, not in looks: a connection that has ended wakes whoever waits on it, again and again. */
+static void look_broke(struct vrb_channel *ch, uint64_t now)
+{
+	bool busy = false;
+
+	if (!ch->broke_ns)
+		ch->broke_ns = now;
+	for (uint32_t i = 0; i < ch->n_lanes; i++)
+		busy |= ch->lane[i]->sq.head != ch->lane[i]->sq.tail;
+	if (now - ch->broke_ns >= (busy ? BROKE_BUSY : BROKE_IDLE))
+		vrb_channel_break(ch, VRB_V_SEND_PEER_BROKE, 0, 0, 0);
+}
+
 static void tick(struct vrb_channel *ch, uint64_t now)
 {
 	ch->tick_ns = now;
 	vrb_async_look(ch);
 	vrb_notes_read(ch);
 	vrb_keepalive(ch, now);
-	if (ch->peer_broke && ++ch->broke_ticks == BROKE_TICKS)
-		vrb_channel_break(ch, VRB_V_SEND_PEER_BROKE, 0, 0, 0);
+	if (vrb_unlikely(ch->peer_broke))
+		look_broke(ch, now);
 	if (ch->n_deadlines)
 		vrb_deadlines(ch, now);
 	after_completions(ch, true);

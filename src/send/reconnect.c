@@ -163,8 +163,8 @@ static void come_back(struct vrb_channel *ch, uint64_t now)
 	hand_over(ch, n);
 	vrb_away_end(ch);
 	ch->peer_bye = ch->peer_broke = ch->heard = ch->armed = ch->cq_dead = ch->repairing = false;
-	ch->unacked = ch->note_got = ch->broke_ticks = 0;
-	ch->heard_ns = ch->asked_ns = ch->dark_ns = 0;
+	ch->unacked = ch->note_got = 0;
+	ch->heard_ns = ch->asked_ns = ch->dark_ns = ch->broke_ns = 0;
 	ch->again.up_ns = now;
 	vrb_flows_spread(ch);
 	ch->state = VRB_UP;

@@ -317,11 +317,16 @@ static void wait_long(struct end *e)
 	sleep(20);
 }
 
-int main(void)
+/* refused [wrong_key]: all of them, or this one, which is also to hold when the refusal is late. */
+int main(int argc, char **argv)
 {
 	const struct vrb_channel_options lively = {.keepalive_ms = 100};
 	const struct vrb_domain_options closed = {.no_remote_read = true};
 
+	if (argc > 1 && !strcmp(argv[1], "wrong_key")) {
+		run_pair(&(struct pair){0}, hears, wrong_key);
+		return failures != 0;
+	}
 	peer_refuses();
 	run_pair(&(struct pair){.domain = &closed}, idle, wrong_calls);
 	run_pair(&(struct pair){0}, hears, wrong_key);
