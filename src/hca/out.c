@@ -2,7 +2,7 @@
 /*
  * Requests and answers into the rings or onto the wire: at most TURN_BYTES of a queue pair in a
  * turn, the rest stays on a list. A queue pair that finds a ring full waits on the peer's stalled
- * list. An acknowledgement that is owed rides with a request.
+ * list. An acknowledgement that is owed rides with a request, if it is not to be overtaken by it.
  */
 #include "hca/direct.h"
 #include "hca/tap.h"
@@ -12,6 +12,11 @@
 
 #define TURN_BYTES   65536u
 #define TURN_PACKETS 64u
+
+/* less than a send of the wire takes */
+#define ONE_SEND_MESSAGES 8u
+#define ONE_SEND_PACKETS  48u
+#define ONE_SEND_BYTES	  49152u
 
 static void push(struct vrb_engine *e, struct vrb_peer *p, struct vrb_hqp *q,
 		 const struct vrb_psn *ack)
@@ -75,7 +80,8 @@ static bool by_wire(const struct vrb_engine *e, const struct vrb_hqp *q)
 }
 
 /* On the wire a plain acknowledgement that is owed travels in the same send as the requests before
- * it. */
+ * it, or ahead of them where they take several sends: programs count on it that what they have sent
+ * is complete when they get the answer (perftest with events and a send queue of one entry). */
 static void ack_along(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
 {
 	struct vrb_qp *c = &q->core;
@@ -86,8 +92,21 @@ static void ack_along(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
 	if (vrb_unlikely(e->trace))
 		vrb_trace_answer(e, q, false);
 	q->acks_owed = 0;
+	q->acked = e->tx.pkt.psn;
 	vrb_work_drop_acks(q);
 	vrb_wire_push(e, q);
+}
+
+/* Whether all that may be sent leaves in one send, probably. */
+static bool is_one_send(const struct vrb_qp *c)
+{
+	uint32_t n = c->sq.tail - c->sq_send, bytes = 0;
+
+	if (n > ONE_SEND_MESSAGES)
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		bytes += ((const struct vrb_swqe *)vrb_wq_entry(&c->sq, c->sq_send + i))->len;
+	return bytes <= ONE_SEND_BYTES && bytes / c->mtu + n <= ONE_SEND_PACKETS;
 }
 
 /* A send that has been begun is filled up beyond the turn's measure: half a one costs as much. */
@@ -132,6 +151,9 @@ void vrb_engine_pump(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now, bool p
 	bool multicast = false;
 	enum vrb_room room;
 
+	if (vrb_unlikely(q->wire.addr) && c->ack_pending && vrb_qp_can_send(c, now) &&
+	    !is_one_send(c))
+		ack_along(e, q, now);
 	for (n = 0; may_go_on(e, n, bytes); n++) {
 		const struct vrb_psn *ack = NULL;
 
