@@ -14,8 +14,10 @@
 #define VRB_PKEY_DEFAULT 0xffffu
 #define VRB_GRH_LEN	 40u
 /* In flight at most; keeps every PSN distance inside a window far from 2^23. */
-#define VRB_WINDOW_CLAMP 0x200000u
-#define VRB_ACK_RUN_MAX	 64u /* AckReq at least once in so many packets of a message */
+#define VRB_WINDOW_CLAMP  0x200000u
+#define VRB_ACK_RUN_MAX	  64u /* AckReq at least once in so many packets of a message */
+#define VRB_ACK_RUN_SHORT 8u  /* and in so many short unsignaled messages, */
+#define VRB_ACK_LAZY_NS	  (50 * VRB_NS_PER_US) /* and after so long: less than a probe waits */
 
 /* Why a request packet could not be executed: what to answer and how its receive WQE ends. */
 struct vrb_fault {

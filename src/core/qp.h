@@ -130,10 +130,11 @@ struct vrb_qp {
 	uint8_t fail_status;
 	uint32_t fail_at;
 	uint32_t sq_started; /* rewound: entries before it have been started */
-	uint32_t ack_run;    /* packets since the last with AckReq */
+	uint32_t ack_run;    /* packets since the last with AckReq, */
+	vrb_ns asked_at;     /* and when that one was made */
 	struct vrb_psn high_psn, resend_psn;
-	struct vrb_psn ackreq_psn; /* newest inside a message of several packets */
-	vrb_ns rnr_deadline;	   /* VRB_NS_NEVER when not running */
+	struct vrb_psn ackreq_psn, ackreq_before; /* the newest two packets with AckReq */
+	vrb_ns rnr_deadline;			  /* VRB_NS_NEVER when not running */
 	struct vrb_report gone_why;
 	bool resend_made;	 /* rewound: the packet at resend_psn has been sent, at resend_at */
 	uint8_t probe, n_probes; /* due, or what was sent; probes since the last progress */

@@ -143,8 +143,10 @@ static void apply_attr(struct vrb_qp *qp, uint32_t mask)
 		qp->ack_psn = vrb_psn_sub(qp->epsn, 1);
 		qp->msn = 0;
 	}
-	if (mask & VRB_QPA_SQ_PSN)
+	if (mask & VRB_QPA_SQ_PSN) {
 		qp->next_psn = qp->una_psn = vrb_psn(a->sq_psn);
+		qp->ackreq_psn = qp->ackreq_before = vrb_psn_sub(qp->una_psn, 1);
+	}
 }
 
 static void apply_link(struct vrb_qp *qp, uint32_t mtu, uint32_t window_max)

@@ -217,16 +217,36 @@ static void head(const struct vrb_qp *qp, struct vrb_tx *tx, unsigned op)
 	tx->av = NULL;
 }
 
-/* Inside a long message AckReq comes often enough for the window never to fill without one. */
-static bool wants_ack(struct vrb_qp *qp, bool last)
+/*
+ * Nobody waits for the acknowledgement of a short unsignaled message, and on the wire it is a
+ * packet of its own: while such messages follow each other closely not each of them asks (IBA
+ * 9.7.5.1.2 leaves it to the requester). If nothing follows, the silence brings a probe.
+ */
+static bool need_not_ask(const struct vrb_qp *qp, const struct vrb_swqe *w, vrb_ns now)
 {
-	uint32_t run = qp->window_max / 4 < VRB_ACK_RUN_MAX ? qp->window_max / 4 : VRB_ACK_RUN_MAX;
+	return qp->probe_ns != VRB_NS_NEVER && qp->timeout_ns != VRB_NS_NEVER &&
+	       !(w->flags & VRB_WRF_SIGNALED) && w->len <= qp->mtu && !qp->rewound &&
+	       now - qp->asked_at < VRB_ACK_LAZY_NS;
+}
 
-	if (!last && ++qp->ack_run < run)
-		return false;
+static void note_ask(struct vrb_qp *qp)
+{
 	qp->ack_run = 0;
-	if (!last)
-		qp->ackreq_psn = qp->next_psn;
+	qp->ackreq_before = qp->ackreq_psn;
+	qp->ackreq_psn = qp->next_psn;
+}
+
+/* Between two packets with AckReq there are so few that the window never fills without one. */
+static bool wants_ack(struct vrb_qp *qp, const struct vrb_swqe *w, bool last, vrb_ns now)
+{
+	bool must = last && !need_not_ask(qp, w, now);
+	uint32_t most = last ? VRB_ACK_RUN_SHORT : VRB_ACK_RUN_MAX;
+	uint32_t run = qp->window_max / 4 < most ? qp->window_max / 4 : most;
+
+	if (!must && ++qp->ack_run < run)
+		return false;
+	note_ask(qp);
+	qp->asked_at = now;
 	return true;
 }
 
@@ -277,8 +297,7 @@ static bool make_rd(struct vrb_qp *qp, struct vrb_swqe *w, vrb_ns now, struct vr
 	uint32_t len = w->op == VRB_WR_READ ? chunk_len(qp, w) : w->len;
 	uint32_t n = head_rd(qp, w, len, tx);
 
-	qp->ack_run = 0;
-	qp->ackreq_psn = qp->next_psn;
+	note_ask(qp);
 	qp->n_rd_out++;
 	vrb_retry_arm(qp, now);
 	advance(qp, w, n, len, now);
@@ -333,9 +352,13 @@ static bool make_data(struct vrb_qp *qp, struct vrb_swqe *w, vrb_ns now, struct 
 		return false;
 	}
 	head_data(qp, w, len, tx);
-	if (qp->type == VRB_QPT_RC && wants_ack(qp, last)) {
-		tx->pkt.flags |= VRB_PKT_ACKREQ;
-		vrb_retry_arm(qp, now);
+	if (qp->type == VRB_QPT_RC) {
+		bool asks = wants_ack(qp, w, last, now);
+
+		if (asks)
+			tx->pkt.flags |= VRB_PKT_ACKREQ;
+		if (asks || last)
+			vrb_retry_arm(qp, now);
 	}
 	advance(qp, w, 1, len, now);
 	if (qp->type == VRB_QPT_UC)

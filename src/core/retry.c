@@ -111,7 +111,7 @@ void vrb_retry_rnr(struct vrb_qp *qp, uint8_t code, vrb_ns now, struct vrb_fx *f
 	qp->rnr_deadline = vrb_ns_add(now, rnr_time[code & 31] * RNR_TIME_UNIT_NS);
 }
 
-/* Something outstanding has asked for an acknowledgement. */
+/* Something outstanding has asked for an acknowledgement, or will by a probe. */
 static bool awaits_ack(const struct vrb_qp *qp)
 {
 	const struct vrb_swqe *w;
@@ -119,7 +119,7 @@ static bool awaits_ack(const struct vrb_qp *qp)
 	if (vrb_psn_eq(qp->una_psn, qp->next_psn))
 		return false;
 	if (qp->send_off == 0)
-		return true; /* the last packet of every message does */
+		return true; /* the last packet of every message */
 	w = vrb_qp_swqe(qp, qp->sq_send);
 	if (vrb_psn_diff(qp->una_psn, w->first) < 0 || qp->n_rd_out > 0)
 		return true;

@@ -281,7 +281,7 @@ void vrb_engine_last_ack(struct vrb_engine *e, struct vrb_hqp *q, vrb_ns now)
 {
 	struct vrb_qp *c = &q->core;
 
-	if (c->type != VRB_QPT_RC || !q->peer || c->state < VRB_QPS_RTR ||
+	if (c->type != VRB_QPT_RC || !(q->peer || q->wire.addr) || c->state < VRB_QPS_RTR ||
 	    c->state == VRB_QPS_ERR || c->epsn.v == c->attr.rq_psn ||
 	    vrb_psn_eq(q->acked, c->ack_psn))
 		return;

@@ -97,6 +97,16 @@ void vrb_wire_flush(struct vrb_engine *e)
 		say_failures(w);
 }
 
+/* What will bring an acknowledgement has been sent, beside the n newest packets. */
+static bool awaits_answer(const struct vrb_qp *c, uint32_t n)
+{
+	struct vrb_psn asked = c->ackreq_psn;
+
+	if (vrb_psn_diff(c->next_psn, asked) <= (int32_t)n)
+		asked = c->ackreq_before;
+	return vrb_psn_diff(asked, c->una_psn) >= 0;
+}
+
 bool vrb_wire_hold(struct vrb_engine *e, const struct vrb_hqp *q)
 {
 	const struct vrb_qp *c = &q->core;
@@ -107,6 +117,7 @@ bool vrb_wire_hold(struct vrb_engine *e, const struct vrb_hqp *q)
 	if (vrb_likely(!q->wire.addr) || c->type != VRB_QPT_RC || c->rewound || !w->batch.n ||
 	    ((const struct vrb_swqe *)vrb_wq_entry(&c->sq, c->sq_send - 1))->op == VRB_WR_READ ||
 	    vrb_psn_diff(c->next_psn, c->una_psn) <= (int32_t)w->batch.n ||
+	    !awaits_answer(c, w->batch.n) ||
 	    atomic_load_explicit(&e->helper_deep, memory_order_relaxed) ||
 	    atomic_load_explicit(&e->n_drivers, memory_order_relaxed))
 		return false;

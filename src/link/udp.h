@@ -40,8 +40,9 @@ struct vrb_udp {
 		int fd; /* -1: not opened yet */
 		uint16_t port;
 		/* What the socket knows (no segment length: 0), and what the last send that had to
-		 * say something else has said. */
+		 * say something else has said; sends of one packet since the last of several. */
 		uint16_t seg_set, seg_last;
+		uint8_t n_lone;
 		uint8_t tclass_set, tclass_last, hops_set, hops_last;
 	} lane[VRB_UDP_LANES];
 	struct vrb_udp_rx *rx;

@@ -19,6 +19,8 @@
 #include "link/udp_addr.h"
 #include "link/udp_parts.h"
 
+#define LONE_SENDS 4u
+
 static bool same_flow(const struct vrb_udp_flow *a, const struct vrb_udp_flow *b)
 {
 	return a->lane == b->lane && a->tclass == b->tclass && a->hop_limit == b->hop_limit &&
@@ -185,7 +187,26 @@ static bool is_plain(const struct vrb_udp_batch *b, const struct vrb_udp_lane *l
 }
 
 /* A flow mostly sends packets of one length: the socket learns it when it comes twice, since a send
- * without control messages is quicker. */
+ * without control messages is quicker. Told of a length, it is slower with a lone packet: it
+ * forgets when only such come. */
+static void learn_segment(const struct vrb_udp_batch *b, struct vrb_udp_lane *l)
+{
+	if (b->n == 1) {
+		if (l->n_lone == LONE_SENDS || ++l->n_lone < LONE_SENDS)
+			return;
+		l->seg_last = 0;
+		if (l->seg_set)
+			set_segment(l, 0);
+		return;
+	}
+	l->n_lone = 0;
+	if (l->seg_set == b->seg_len)
+		return;
+	if (l->seg_last == b->seg_len)
+		set_segment(l, b->seg_len);
+	l->seg_last = (uint16_t)b->seg_len;
+}
+
 static long send_batch(const struct vrb_udp_batch *b)
 {
 	union {
@@ -199,11 +220,7 @@ static long send_batch(const struct vrb_udp_batch *b)
 	union vrb_udp_addr to;
 	socklen_t to_len = vrb_udp_addr(&to, &b->flow.dst, b->udp->ifindex, VRB_ROCE_PORT);
 
-	if (b->n > 1 && l->seg_set != b->seg_len) {
-		if (l->seg_last == b->seg_len)
-			set_segment(l, b->seg_len);
-		l->seg_last = (uint16_t)b->seg_len;
-	}
+	learn_segment(b, l);
 	if (!knows_way(b, l))
 		learn_way(b, l);
 	if (is_plain(b, l))

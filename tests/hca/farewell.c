@@ -12,6 +12,7 @@
 enum { DESTROYS, TO_ERROR, EXITS };
 
 static int way;
+static bool wire;
 
 static int receiver(int sock, void *arg)
 {
@@ -50,7 +51,12 @@ static void send_unsignaled(struct node *n, struct vrb_hqp *q)
 	w->op = VRB_WR_SEND;
 	w->n_sge = 1;
 	w->sge[0] = (struct vrb_sge){.addr = (uintptr_t)n->buf, .len = 20, .lkey = n->mr->lkey};
-	MUST(vrb_hqp_fast_post(q, w, false));
+	if (wire) {
+		q->core.asked_at = vrb_clock_now(); /* as if the one before was close */
+		vrb_hqp_commit(q, 1);
+	} else {
+		MUST(vrb_hqp_fast_post(q, w, false));
+	}
 	vrb_engine_ring_bells(q->e);
 	vrb_engine_unlock(q->e);
 }
@@ -101,10 +107,39 @@ static void exits(void)
 	leaves(EXITS);
 }
 
+static void by_wire(void)
+{
+	wire = true;
+	setenv("VERBENA_LINK", "udp", 1);
+	kit_own_network();
+}
+
+static void destroys_wire(void)
+{
+	by_wire();
+	leaves(DESTROYS);
+}
+
+static void to_error_wire(void)
+{
+	by_wire();
+	leaves(TO_ERROR);
+}
+
+static void exits_wire(void)
+{
+	by_wire();
+	leaves(EXITS);
+}
+
 int main(int argc, char **argv)
 {
-	static const struct kit_test tests[] = {
-		{"destroys", destroys}, {"to_error", to_error}, {"exits", exits}};
+	static const struct kit_test tests[] = {{"destroys", destroys},
+						{"to_error", to_error},
+						{"exits", exits},
+						{"destroys_wire", destroys_wire},
+						{"to_error_wire", to_error_wire},
+						{"exits_wire", exits_wire}};
 
 	return kit_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }

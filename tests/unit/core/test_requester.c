@@ -243,22 +243,6 @@ static void test_window(void **state)
 	kit_free(k);
 }
 
-static void test_ack_inside_long_message(void **state)
-{
-	struct kit *k = kit(.window = 64);
-	uint32_t n = 0;
-
-	(void)state;
-	post_op(k, 1, VRB_WR_SEND, 0, KIT_MEM);
-	for (uint32_t i = 0; i < 64; i++) {
-		assert_true(vrb_qp_poll_request(&k->qp, k->now, &k->tx, &k->fx));
-		n += (k->tx.pkt.flags & A) != 0;
-	}
-	want_none(k, REQ);
-	assert_int_equal(n, 4);
-	kit_free(k);
-}
-
 static void test_read_request(void **state)
 {
 	struct kit *k = kit(0);
@@ -593,7 +577,6 @@ int main(void)
 		cmocka_unit_test(test_too_long),
 		cmocka_unit_test(test_psn_wrap),
 		cmocka_unit_test(test_window),
-		cmocka_unit_test(test_ack_inside_long_message),
 		cmocka_unit_test(test_read_request),
 		cmocka_unit_test(test_atomic_requests),
 		cmocka_unit_test(test_rd_atomic_limit),
