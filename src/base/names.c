@@ -127,12 +127,19 @@ static const char *const naks[] = {
 	"NAK: remote operational error", "NAK: invalid RD request",
 };
 
+/* IBA 12.6: by attribute id */
+static const char *const cm_kinds[] = {
+	[0x10] = "REQ",	     [0x11] = "MRA",  [0x12] = "REJ",  [0x13] = "REP",
+	[0x14] = "RTU",	     [0x15] = "DREQ", [0x16] = "DREP", [0x17] = "SIDR_REQ",
+	[0x18] = "SIDR_REP", [0x19] = "LAP",  [0x1a] = "APR",
+};
+
 #define N(a) (uint32_t)(sizeof(a) / sizeof((a)[0])), a
 
 static const struct names kinds[] = {
-	{'s', N(states)},	{'t', N(types)},      {'o', N(opcodes)},
-	{'b', N(objects)},	{'a', N(attributes)}, {'v', N(verbs)},
-	{'w', N(bind_reasons)}, {'q', N(queues)},     {'f', N(wc_fields)},
+	{'s', N(states)},     {'t', N(types)},	  {'o', N(opcodes)},	  {'b', N(objects)},
+	{'a', N(attributes)}, {'v', N(verbs)},	  {'w', N(bind_reasons)}, {'q', N(queues)},
+	{'f', N(wc_fields)},  {'c', N(cm_kinds)},
 };
 
 static void put_mask(struct vrb_text *t, uint64_t mask, vrb_translate tr)

@@ -7,7 +7,8 @@
  * A row: NAME, counter, kind, sentence, clause, hint. Placeholders in a sentence: {0}..{5} decimal,
  * {0x} hexadecimal, and as names {0s} QP state, {0t} QP type, {0o} opcode of a work request, {0m}
  * attr_mask of ibv_modify_qp, {0b} object, {0a} attribute, {0v} verb, {0w} bind reason, {0q} send
- * or receive, {0n} AETH syndrome, {0r} another verdict, {0f} field of a completion (base/names.h).
+ * or receive, {0n} AETH syndrome, {0r} another verdict, {0f} field of a completion, {0c} connection
+ * manager's message (base/names.h).
  * The values are those of struct vrb_report, in the order the comment behind each row names. Kinds:
  * CALL (a verbs call is refused), WORK (a work request fails locally), NAK (we answer NAK), REMOTE
  * (the peer refused or is gone), DROP (a packet is dropped silently), NOTE (worth saying, nothing

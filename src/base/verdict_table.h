@@ -171,7 +171,9 @@
 	X(DROP_OPCODE, "drop_opcode", DROP, "opcode {0x} is not defined", "IBA table 35", "not a RoCEv2 packet") /* op */ \
 	X(DROP_ICRC, "drop_icrc", DROP, "ICRC {0x}, computed {1x}", "IBA 7.8.1", "the packet was damaged or rewritten on its way") /* got, want */ \
 	X(DROP_PADCNT, "drop_padcnt", DROP, "pad count {0} with {1} bytes of payload", "IBA 9.2.3", "the sender's transport is faulty") /* pad, len */ \
-	X(DROP_IP, "drop_ip", DROP, "{0} bytes are no IPv4 or IPv6 packet with UDP in it, or its lengths disagree", "RoCEv2 A17.3", "options, extension headers and fragments are not used by RoCEv2") /* len */
+	X(DROP_IP, "drop_ip", DROP, "{0} bytes are no IPv4 or IPv6 packet with UDP in it, or its lengths disagree", "RoCEv2 A17.3", "options, extension headers and fragments are not used by RoCEv2") /* len */ \
+	X(DROP_MAD, "drop_mad", DROP, "{0} bytes to QP 1 that are no connection manager's message (base version {1}, class {2x}, class version {3}, method {4x})", "IBA 13.4", "connection management is class 7, version 2, method 3; nothing else is served on QP 1") /* len, base, class, version, method */ \
+	X(DROP_CM_KIND, "drop_cm_kind", DROP, "a connection manager's message of kind {0x}, which is not defined", "IBA 12.6", "the sender's connection manager is faulty") /* attribute id */
 
 /* ---- finding and reaching peers (src/link, src/hca) */
 #define VRB_VERDICTS_LINK(X) \

@@ -3,7 +3,9 @@
  * One line of text for a packet: opcode, addressing, then only the fields that its opcode carries.
  * Traces, simulations and failing tests print packets with it.
  */
+#include "base/names.h"
 #include "base/text.h"
+#include "wire/mad.h"
 #include "wire/pkt.h"
 
 static void field_dec(struct vrb_text *t, const char *name, uint64_t v)
@@ -74,10 +76,33 @@ static void extension(struct vrb_text *t, const struct vrb_pkt *p, uint32_t flag
 		field_hex(t, "inv_rkey", p->inv_rkey);
 }
 
+size_t vrb_cm_dump(char *out, size_t size, const struct vrb_cm *cm)
+{
+	struct vrb_text t;
+
+	vrb_text_init(&t, out, size);
+	vrb_text_str(&t, "CM ");
+	(void)vrb_name_put(&t, 'c', cm->kind);
+	if (cm->service_id)
+		field_hex(&t, "service_id", cm->service_id);
+	if (cm->local_id)
+		field_hex(&t, "local_id", cm->local_id);
+	if (cm->remote_id)
+		field_hex(&t, "remote_id", cm->remote_id);
+	if (cm->qpn)
+		field_hex(&t, "qpn", cm->qpn);
+	if (cm->kind == VRB_CM_REJ)
+		field_dec(&t, "reason", cm->reason);
+	if (cm->kind == VRB_CM_SIDR_REP)
+		field_dec(&t, "status", cm->status);
+	return t.len;
+}
+
 size_t vrb_pkt_dump(char *out, size_t size, const struct vrb_pkt *pkt)
 {
 	uint32_t flags = vrb_op_flags(pkt->op);
 	struct vrb_text t;
+	struct vrb_cm cm;
 
 	vrb_text_init(&t, out, size);
 	vrb_text_str(&t, vrb_op_name(pkt->op));
@@ -92,5 +117,10 @@ size_t vrb_pkt_dump(char *out, size_t size, const struct vrb_pkt *pkt)
 		vrb_text_str(&t, " ackreq");
 	if (pkt->flags & VRB_PKT_SE)
 		vrb_text_str(&t, " se");
+	if (pkt->dqpn == VRB_GSI_QPN && pkt->payload &&
+	    vrb_cm_parse(pkt->payload, pkt->len, &cm, NULL) == VRB_OK) {
+		vrb_text_char(&t, ' ');
+		t.len += vrb_cm_dump(t.out + t.len, t.size - t.len, &cm);
+	}
 	return t.len;
 }

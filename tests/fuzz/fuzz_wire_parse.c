@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any bytes as a frame (from the IP header) and as a packet (from the BTH): nothing is read beyond
- * them, and what parses is the same again when emitted and parsed.
+ * Any bytes as a frame (from the IP header), as a packet (from the BTH) and as a message of the
+ * connection manager: nothing is read beyond them, and what parses is the same again when emitted
+ * and parsed.
  */
 #include <string.h>
 
 #include "fuzz/fuzz.h"
 #include "wire/icrc.h"
+#include "wire/mad.h"
 #include "wire/net.h"
 #include "wire/pkt.h"
 #include "wire/roce.h"
@@ -81,9 +83,43 @@ static void frame(const uint8_t *data, size_t size)
 		packet(bytes, len - VRB_ICRC_LEN);
 }
 
+/* Reserved bits are lost on the way; what was read is not. */
+static void mad(const uint8_t *bytes, size_t len)
+{
+	uint8_t out[VRB_MAD_LEN], last[VRB_MAD_LEN];
+	struct vrb_report why = {0};
+	struct vrb_cm cm, again;
+
+	if (vrb_cm_parse(bytes, len, &cm, &why) != VRB_OK) {
+		FZ_CHECK(why.verdict == VRB_V_DROP_MAD || why.verdict == VRB_V_DROP_CM_KIND);
+		return;
+	}
+	FZ_CHECK(cm.data > bytes && cm.data + cm.data_len == bytes + len);
+	FZ_CHECK(!cm.info_len || cm.info + cm.info_len <= cm.data);
+	FZ_CHECK(vrb_cm_emit(&cm, out));
+	FZ_CHECK(vrb_cm_parse(out, sizeof(out), &again, NULL) == VRB_OK);
+	FZ_CHECK(vrb_cm_emit(&again, last) && !memcmp(out, last, sizeof(out)));
+	if (vrb_cm_refuse_service(&cm, &again))
+		FZ_CHECK(vrb_cm_emit(&again, out));
+}
+
+/* A message, or its beginning with zeros behind it, without and within its packet. */
+static void mads(const uint8_t *data, size_t size)
+{
+	uint8_t whole[VRB_MAD_LEN] = {1, 7, 2, 3};
+	struct vrb_pkt pkt;
+
+	mad(data, size);
+	if (vrb_pkt_parse(data, size, &pkt, NULL) == VRB_OK)
+		mad(pkt.payload, pkt.len);
+	memcpy(whole + 4, data, size < sizeof(whole) - 4 ? size : sizeof(whole) - 4);
+	mad(whole, sizeof(whole));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	frame(data, size);
 	packet(data, size);
+	mads(data, size);
 	return 0;
 }
