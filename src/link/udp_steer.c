@@ -2,8 +2,10 @@
 /*
  * Several processes of a user on one address: their sockets form a SO_REUSEPORT group, and a
  * classic BPF program in the kernel picks the member by the destination QPN, whose upper byte is
- * the slot of its owner. Any member may attach the program anew, under a lock (an abstract Unix
- * name, freed by the kernel when its owner ends).
+ * the slot of its owner; or, for QP 1, by the communication id of who gets the message, likewise.
+ * (A request names a service only: the lowest slot gets it and finds out whose it is.) Any member
+ * may attach the program anew, under a lock (an abstract Unix name, freed by the kernel when its
+ * owner ends).
  *
  * A member's index in the group cannot be computed: when a socket closes, the last one takes its
  * place. So indices are probed. For a datagram with the opcode PROBE, which RoCEv2 does not use,
@@ -25,6 +27,7 @@
 
 #include "link/udp_addr.h"
 #include "link/udp_parts.h"
+#include "wire/mad.h"
 
 #define PROBE	     0xffu
 #define ROUND	     8u /* probes under way together */
@@ -34,6 +37,8 @@
 #define AGAIN_MAX_NS (2 * VRB_NS_PER_S)
 #define NOT_A_MEMBER 0xffffu
 #define SLOTS	     256u
+#define SLOT_PART    13u
+#define MAD	     (VRB_BTH_LEN + VRB_DETH_LEN) /* where one begins in its packet */
 
 struct probe {
 	uint8_t opcode, index, magic[2];
@@ -116,9 +121,42 @@ static bool take_lock(struct vrb_udp *u)
 
 /* ---- the program */
 
+/* The slot that a packet names, into the accumulator; a request to QP 1 returns at once. */
+static unsigned short put_slot(struct sock_filter *code, uint16_t lowest)
+{
+	const struct sock_filter part[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, VRB_QPN_MASK),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, VRB_GSI_QPN, 0, 9),
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, MAD + VRB_MAD_AT_ATTRIBUTE),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, VRB_CM_REQ, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, VRB_CM_SIDR_REQ, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, lowest),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, VRB_CM_SIDR_REP, 0, 2),
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, MAD + VRB_MAD_AT_LOCAL_ID),
+		BPF_STMT(BPF_JMP | BPF_JA, 3),
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, MAD + VRB_MAD_AT_REMOTE_ID),
+		BPF_STMT(BPF_JMP | BPF_JA, 1),
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 5), /* of the QPN */
+	};
+
+	_Static_assert(sizeof(part) == SLOT_PART * sizeof(part[0]), "has its room");
+	memcpy(code, part, sizeof(part));
+	return SLOT_PART;
+}
+
+static uint16_t lowest_member(const uint16_t *index)
+{
+	uint32_t slot = 0;
+
+	while (index && slot < SLOTS - 1 && index[slot] == NOT_A_MEMBER)
+		slot++;
+	return index ? index[slot] : NOT_A_MEMBER;
+}
+
 static int attach(struct vrb_udp *u, const uint16_t *index)
 {
-	struct sock_filter code[2 * SLOTS + 8];
+	struct sock_filter code[2 * SLOTS + SLOT_PART + 8];
 	struct sock_fprog prog = {.filter = code};
 	unsigned short n = 0;
 
@@ -126,7 +164,7 @@ static int attach(struct vrb_udp *u, const uint16_t *index)
 	code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PROBE, 0, 2);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 1);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_A, 0);
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 5);
+	n = (unsigned short)(n + put_slot(code + n, lowest_member(index)));
 	for (uint32_t slot = 0; index && slot < SLOTS; slot++) {
 		if (index[slot] == NOT_A_MEMBER)
 			continue;
