@@ -4,13 +4,16 @@
  * SEQPACKET name "verbena.<u>.<n>" (with a leading NUL). Whoever has it bound owns the slot; the
  * kernel frees it when the owner ends. A client connects, sends one hello and, by its type, passes
  * a ring (one memfd), asks for the counters page (gets one memfd back), or asks for something else.
+ * A service id of the connection manager (hca/gsi.h) is claimed in the same way, by a name of its
+ * own to which requests for it are brought.
  */
 #ifndef VRB_BASE_MEET_H
 #define VRB_BASE_MEET_H
 
 #include "base/types.h"
 
-#define VRB_MEET_NAME	 "verbena.%u.%u" /* uid, slot */
+#define VRB_MEET_NAME	 "verbena.%u.%u"	 /* uid, slot */
+#define VRB_MEET_CLAIM	 "verbena.%u.cm.%016llx" /* uid, service id */
 #define VRB_MEET_MAGIC	 0x56524231u
 #define VRB_MEET_VERSION 1u
 #define VRB_SLOTS	 255u /* slots 1..255 of the upper 8 bits of a QPN; 0 is for QP0, QP1 */
@@ -29,6 +32,8 @@ enum vrb_meet_type {
 			     to client: wire/ask.h */
 	VRB_MEET_ROWS = 6, /* client to owner: which objects have you, queue pairs from `arg` on;
 			      owner to client: with the memfds of struct vrb_rows and of STATS */
+	VRB_MEET_MAD = 7,  /* client to the owner of a claim: a packet to QP 1 follows the hello, as
+			      one of another's does a frame of shared memory (hca/wire_io.c) */
 };
 
 struct vrb_meet_hello {

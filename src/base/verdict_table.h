@@ -15,6 +15,7 @@
 	VRB_VERDICTS_STORY(X) \
 	VRB_VERDICTS_WIRE(X) \
 	VRB_VERDICTS_LINK(X) \
+	VRB_VERDICTS_CM(X) \
 	VRB_VERDICTS_FAULT(X) \
 	VRB_VERDICTS_SEND(X) \
 	VRB_VERDICTS_CHECK(X)
@@ -190,6 +191,15 @@
 	X(RECORD_FILE, "record_file", NOTE, "the records of `verbena run --trace` cannot be written (errno {0}): this process is not traced any more", "-", "2, 13: the folder must be there and writable for this process; 27, 28: the file, or its file system, is full") /* errno */ \
 	X(STORY_FILE, "story_file", NOTE, "the file that VERBENA_STORY names cannot be written (errno {0}): no stories are kept there", "-", "2, 13: the folder must be there and writable; 22 (EINVAL), 40 (ELOOP): it must be a regular file") /* errno */ \
 	X(DROP_SLOT, "drop_slot", DROP, "a packet for QP {0x}, which belongs to another process", "RoCEv2 A17", "normal for a moment while processes come and go") /* qpn */
+
+/* ---- connection managers' messages, on QP 1 (src/hca/gsi.c) */
+#define VRB_VERDICTS_CM(X) \
+	X(DROP_GSI_SOURCE, "drop_gsi_source", DROP, "a packet to QP 1 came from QP {0x}; only QP 1 sends there", "IBA 13.5", "a forged packet, or a program that sends to QP 1 by a queue pair of its own") /* sqpn */ \
+	X(CM_NO_LISTENER, "cm_no_listener", NAK, "{0c} for service id {1x} (port {2}): no process of this user listens there, it is refused", "IBA 12.6.7", "start the server before the client, as this user and in this network namespace; is the port right?") /* kind, service id, port */ \
+	X(CM_UNANSWERED, "cm_unanswered", DROP, "more than {0} connection requests in a second for which nobody listens: this one is not answered", "IBA 12.6.7", "somebody scans for ports, or a client repeats itself without a pause") /* limit */ \
+	X(CM_NO_OWNER, "cm_no_owner", DROP, "{0c} for communication id {1x}: no process here has it", "IBA 12.9", "normal after a process has ended; else a stale or forged message") /* kind, id */ \
+	X(CM_BUSY, "cm_busy", DROP, "{0c} for service id {1x} is dropped: the process that listens there does not take it (errno {2})", "-", "it is stopped, or gets no CPU; the client's connection manager repeats the request") /* kind, service id, errno */ \
+	X(CM_SERVICE_TAKEN, "cm_service_taken", CALL, "service id {0x} (port {1}) is taken by process {2}", "rdma_listen(3)", "end that process, or choose another port; process 0 is one of another user or PID namespace") /* service id, port, pid */
 
 /* ---- what the environment asks for (src/hca/profile.c, faults.c) */
 #define VRB_VERDICTS_FAULT(X) \

@@ -8,6 +8,7 @@
 #include "hca/ask.h"
 #include "hca/direct.h"
 #include "hca/faults.h"
+#include "hca/gsi_parts.h"
 #include "hca/story.h"
 #include "hca/tap.h"
 #include "hca/totals.h"
@@ -103,6 +104,7 @@ static void after_fork_child(void)
 		e->totals = NULL;
 		close_fd(&e->story_fd);
 		vrb_asks_close(e, true);
+		vrb_gsi_end(e, true);
 		for (uint32_t i = 1; i <= VRB_SLOTS; i++)
 			if (e->peer[i])
 				vrb_peer_disown(e->peer[i]);
@@ -131,6 +133,9 @@ static void destroy(struct vrb_engine *e)
 {
 	if (!e->foreign) {
 		vrb_ask_linger(e);
+		vrb_engine_lock(e);
+		vrb_gsi_end(e, false); /* others are asked from now on */
+		vrb_engine_unlock(e);
 		vrb_wire_leave(e);
 		vrb_peer_linger(e);
 	}
@@ -142,6 +147,7 @@ static void destroy(struct vrb_engine *e)
 	vrb_trace_close(e);
 	vrb_totals_close(e);
 	vrb_asks_close(e, false);
+	vrb_gsi_end(e, e->foreign); /* what came since has made it anew */
 	vrb_story_close(e);
 	vrb_moderate_close(e, false);
 	vrb_meet_close(e, false);

@@ -50,6 +50,7 @@ struct vrb_totals; /* hca/totals.h */
 struct vrb_faults; /* hca/faults.h */
 struct vrb_story;  /* hca/story.h */
 struct vrb_asks;   /* hca/ask.h */
+struct vrb_gsi;	   /* hca/gsi.h */
 
 /* The channel to one other process (or to ourselves). Never freed while the engine lives: pollers
  * peek without the lock. */
@@ -164,6 +165,7 @@ struct vrb_engine {
 	int story_fd;	/* the file that keeps stories; -1: none */
 	bool story_due; /* something for it has happened */
 
+	struct vrb_gsi *gsi; /* NULL until the first use */
 	struct vrb_asks *asks;
 	vrb_ns answered_in; /* the second in which n_answered questions were */
 	uint32_t n_answered;
@@ -302,7 +304,8 @@ enum {
 	VRB_EV_WIRE,
 	VRB_EV_TAP,
 	VRB_EV_HELD,
-	VRB_EV_ASK
+	VRB_EV_ASK,
+	VRB_EV_CLAIM
 };
 
 /* helper.c */

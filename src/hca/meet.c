@@ -7,6 +7,7 @@
  * of it.
  */
 #include "hca/ask.h"
+#include "hca/gsi_parts.h"
 #include "hca/peer.h"
 #include "hca/rows.h"
 #include "hca/story.h"
@@ -106,21 +107,26 @@ static void take_fds(struct vrb_meet_msg *out, struct msghdr *m)
 enum vrb_meet_got vrb_meet_recv(int sock, struct vrb_meet_msg *out)
 {
 	union control_buf c;
-	struct iovec iov = {&out->hello, sizeof(out->hello)};
-	struct msghdr m = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
+	struct iovec iov[] = {{&out->hello, sizeof(out->hello)}, {out->body, sizeof(out->body)}};
+	struct msghdr m = {.msg_iov = iov,
+			   .msg_iovlen = 2,
 			   .msg_control = c.buf,
 			   .msg_controllen = sizeof(c.buf)};
 	ssize_t len = recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
-	*out = (struct vrb_meet_msg){.hello = out->hello, .fd = {-1, -1, -1, -1}};
+	out->n_fds = out->n_body = 0;
+	for (int i = 0; i < VRB_HELLO_FDS; i++)
+		out->fd[i] = -1;
 	if (len < 0)
 		return errno == EAGAIN || errno == EINTR ? VRB_MEET_NOTHING : VRB_MEET_END;
 	take_fds(out, &m);
 	/* MSG_CTRUNC: more descriptors than any message has, or than we may have */
-	if (len == sizeof(out->hello) && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) &&
-	    out->hello.magic == VRB_MEET_MAGIC && out->hello.version == VRB_MEET_VERSION)
-		return VRB_MEET_MSG;
+	if (len >= (ssize_t)sizeof(out->hello) && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) &&
+	    out->hello.magic == VRB_MEET_MAGIC && out->hello.version == VRB_MEET_VERSION) {
+		out->n_body = (uint32_t)(len - (ssize_t)sizeof(out->hello));
+		if (!out->n_body || out->hello.type == VRB_MEET_MAD)
+			return VRB_MEET_MSG;
+	}
 	vrb_meet_drop(out);
 	return VRB_MEET_END;
 }
@@ -177,6 +183,21 @@ int vrb_meet_connect(uint32_t slot)
 	return err;
 }
 
+int vrb_meet_call(const struct sockaddr_un *sa, uint32_t len)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
+
+	if (fd < 0)
+		return -errno;
+	err = connect(fd, (const struct sockaddr *)sa, len) ? -errno : 0;
+	if (!err && !same_user(fd))
+		err = -ECONNREFUSED;
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
 /* ---- taking connections */
 
 static void forget_pending(struct vrb_engine *e, uint32_t i)
@@ -209,15 +230,15 @@ static void take(struct vrb_engine *e, int fd, vrb_ns now)
 		e->pending[e->n_pending++] = (struct vrb_pending){.fd = fd, .since = now};
 }
 
-static int accept_one(struct vrb_engine *e)
+static int accept_one(int listen_fd)
 {
-	int fd = accept4(e->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	return fd < 0 ? -errno : fd;
 }
 
 /* No descriptor is left for a connection that waits. False: not even the spare one. */
-static bool turn_away(struct vrb_engine *e, int err)
+static bool turn_away(struct vrb_engine *e, int listen_fd, int err)
 {
 	struct vrb_report r = {.verdict = VRB_V_LINK_SYSTEM, .val = {(uint64_t)-err}};
 	int fd;
@@ -228,25 +249,25 @@ static bool turn_away(struct vrb_engine *e, int err)
 	if (e->spare_fd < 0)
 		return false;
 	close(e->spare_fd);
-	fd = accept_one(e);
+	fd = accept_one(listen_fd);
 	if (fd >= 0)
 		close(fd);
 	e->spare_fd = fcntl(e->epoll_fd, F_DUPFD_CLOEXEC, 0);
 	return fd >= 0;
 }
 
-void vrb_meet_on_listen(struct vrb_engine *e)
+void vrb_meet_on_listen(struct vrb_engine *e, uint32_t what, int listen_fd)
 {
 	vrb_ns now = vrb_clock_now();
 
 	for (int i = 0; i < ACCEPTS; i++) {
-		int fd = accept_one(e);
+		int fd = accept_one(listen_fd);
 
 		if (fd >= 0)
 			take(e, fd, now);
 		else if (fd == -EAGAIN)
 			return;
-		else if (fd != -EINTR && fd != -ECONNABORTED && !turn_away(e, fd))
+		else if (fd != -EINTR && fd != -ECONNABORTED && !turn_away(e, listen_fd, fd))
 			break;
 		else
 			continue;
@@ -254,15 +275,17 @@ void vrb_meet_on_listen(struct vrb_engine *e)
 	if (e->spare_fd >= 0)
 		return;
 	/* What cannot be taken must not wake the helper again and again. */
-	if (!vrb_meet_watch_for(e, EPOLL_CTL_MOD, VRB_EV_LISTEN, e->listen_fd, 0))
+	if (!vrb_meet_watch_for(e, EPOLL_CTL_MOD, what, listen_fd, 0))
 		e->muted_until = now + MUTED_NS;
 }
 
 void vrb_meet_tick(struct vrb_engine *e, vrb_ns now)
 {
 	if (vrb_unlikely(e->muted_until) && now >= e->muted_until &&
-	    !vrb_meet_rewatch(e, VRB_EV_LISTEN, e->listen_fd))
+	    !vrb_meet_rewatch(e, VRB_EV_LISTEN, e->listen_fd)) {
+		vrb_gsi_rewatch(e);
 		e->muted_until = 0;
+	}
 }
 
 void vrb_meet_on_accepted(struct vrb_engine *e, int sock)
@@ -301,6 +324,8 @@ void vrb_meet_on_accepted(struct vrb_engine *e, int sock)
 		vrb_rows_tell(e, sock, m.hello.arg);
 	if (got == VRB_MEET_MSG && m.hello.type == VRB_MEET_ASK)
 		vrb_ask_on_hello(e, sock, &m.hello);
+	if (got == VRB_MEET_MSG && m.hello.type == VRB_MEET_MAD)
+		(void)vrb_wire_carried(e, m.body, m.n_body);
 	vrb_meet_drop(&m);
 	vrb_meet_unwatch(e, &sock);
 }

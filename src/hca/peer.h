@@ -9,8 +9,9 @@
 
 #include "hca/engine.h"
 
-#define VRB_HELLO_FDS	4 /* ring, bell memory, bell event, export */
-#define VRB_WELCOME_FDS 3 /* bell memory, bell event, export */
+#define VRB_HELLO_FDS	4   /* ring, bell memory, bell event, export */
+#define VRB_WELCOME_FDS 3   /* bell memory, bell event, export */
+#define VRB_MEET_BODY	400 /* bytes behind the hello: a packet to QP 1 and where it came from */
 
 /* One message. Descriptors belong to the holder of the message; who keeps one puts -1 in its place.
  */
@@ -18,6 +19,8 @@ struct vrb_meet_msg {
 	struct vrb_meet_hello hello;
 	int fd[VRB_HELLO_FDS];
 	uint32_t n_fds;
+	uint32_t n_body; /* of VRB_MEET_MAD */
+	uint8_t body[VRB_MEET_BODY];
 };
 
 enum vrb_meet_got { VRB_MEET_NOTHING, VRB_MEET_END, VRB_MEET_MSG };
@@ -39,6 +42,8 @@ void vrb_meet_drop(struct vrb_meet_msg *m); /* closes the descriptors that nobod
 int vrb_meet_send(int sock, const struct vrb_meet_hello *hello, const int *fds, uint32_t n_fds);
 /* A connection to the owner of a slot, of our user; -ECONNREFUSED: nobody owns it. */
 int vrb_meet_connect(uint32_t slot);
+/* A connection to who has bound the name, of our user; -ECONNREFUSED: nobody. Never waits. */
+int vrb_meet_call(const struct sockaddr_un *sa, uint32_t len);
 int vrb_meet_pid(int sock); /* who is at the other end, as the kernel says; 0: not to be seen */
 bool vrb_meet_hung_up(int sock);
 int vrb_meet_watch(struct vrb_engine *e, uint32_t what, int fd);
@@ -46,7 +51,8 @@ int vrb_meet_watch(struct vrb_engine *e, uint32_t what, int fd);
 int vrb_meet_watch_for(struct vrb_engine *e, int op, uint32_t what, int fd, uint32_t events);
 int vrb_meet_rewatch(struct vrb_engine *e, uint32_t what, int fd);
 void vrb_meet_unwatch(struct vrb_engine *e, int *fd); /* and closes it */
-void vrb_meet_on_listen(struct vrb_engine *e);
+/* Somebody connects to our slot's name (VRB_EV_LISTEN), or to that of a claim (VRB_EV_CLAIM). */
+void vrb_meet_on_listen(struct vrb_engine *e, uint32_t what, int listen_fd);
 void vrb_meet_on_accepted(struct vrb_engine *e, int sock);
 
 /* peer.c: a ring towards us was announced on sock. False: refused, the caller closes sock. */

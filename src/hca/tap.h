@@ -54,6 +54,14 @@ void vrb_tap_out(struct vrb_engine *e, struct vrb_hqp *q, const struct vrb_psn *
 /* e->tx has been laid into the batch of flow f. why: what a fault on purpose has done, or NULL. */
 void vrb_tap_wire_out(struct vrb_engine *e, struct vrb_hqp *q, const struct vrb_udp *u,
 		      const struct vrb_udp_flow *f, const struct vrb_report *why);
+/* The same for a message of the connection manager, which is no queue pair's. */
+struct vrb_tap_gsi {
+	const struct vrb_udp *udp;
+	const struct vrb_udp_flow *flow;
+	const struct vrb_pkt *pkt;
+	const struct vrb_seg *seg;
+};
+void vrb_tap_gsi_out(struct vrb_engine *e, const struct vrb_tap_gsi *out);
 /* What arrives next: a frame, or a packet of the wire. */
 void vrb_tap_frame(struct vrb_engine *e, const struct vrb_peer *p, const struct vrb_shm_frame *f);
 void vrb_tap_arrival(struct vrb_engine *e, const struct vrb_udp_packet *p);

@@ -16,6 +16,7 @@
 #include "base/pcapng.h"
 #include "base/text.h"
 #include "wire/icrc.h"
+#include "wire/mad.h"
 
 struct record {
 	struct vrb_net net;
@@ -175,6 +176,29 @@ static void comment(struct record *r, const struct vrb_pkt *pkt, vrb_qpn qpn, co
 	vrb_text_str(&t, sentence);
 }
 
+/* "sender QP 0x000001: CM REJ remote_id=0x1000002 reason=8: ..."; why: or NULL */
+static void gsi_comment(struct record *r, const struct vrb_pkt *pkt, const uint8_t *mad,
+			const struct vrb_report *why)
+{
+	char words[200], sentence[512];
+	struct vrb_text t;
+	struct vrb_cm cm;
+
+	vrb_text_init(&t, r->comment, sizeof(r->comment));
+	vrb_text_str(&t, role(pkt, r->out));
+	vrb_text_str(&t, " QP 0x000001");
+	if (vrb_cm_parse(mad, pkt->len, &cm, NULL) == VRB_OK) {
+		(void)vrb_cm_dump(words, sizeof(words), &cm);
+		vrb_text_str(&t, ": ");
+		vrb_text_str(&t, words);
+	}
+	if (!why)
+		return;
+	vrb_verdict_format(sentence, sizeof(sentence), why);
+	vrb_text_str(&t, ": ");
+	vrb_text_str(&t, sentence);
+}
+
 void vrb_tap_note(struct vrb_engine *e, const struct vrb_report *why)
 {
 	if (vrb_verdict_info(why->verdict)->kind == VRB_KIND_NAK)
@@ -316,6 +340,21 @@ void vrb_tap_wire_out(struct vrb_engine *e, struct vrb_hqp *q, const struct vrb_
 	put_out(e, q, &r, why);
 }
 
+void vrb_tap_gsi_out(struct vrb_engine *e, const struct vrb_tap_gsi *out)
+{
+	struct record r = {
+		.interface = VRB_PCAPNG_WIRE, .out = true, .pkt = out->pkt, .seg = out->seg};
+	const struct vrb_udp_flow *f = out->flow;
+
+	if (!e->wire->batch.n)
+		return; /* it could not be sent */
+	r.net = net_of(&out->udp->gid, &f->dst, f->tclass, f->hop_limit);
+	r.net.ip_id = (uint16_t)(e->wire->batch.n - 1);
+	r.net.sport = out->udp->lane[f->lane].port;
+	gsi_comment(&r, out->pkt, out->seg->base, NULL);
+	add(e->tap, &r);
+}
+
 /* ---- in */
 
 void vrb_tap_frame(struct vrb_engine *e, const struct vrb_peer *p, const struct vrb_shm_frame *f)
@@ -389,8 +428,14 @@ void vrb_tap_stray(struct vrb_engine *e, const struct vrb_report *why, bool dama
 {
 	struct vrb_tap *t = e->tap;
 	struct record r = {0};
+	struct vrb_pkt pkt;
 
-	comment(&r, NULL, 0, NULL, why);
+	if (t->wire && !damaged &&
+	    vrb_pkt_parse(t->wire->bytes, t->wire->len, &pkt, NULL) == VRB_OK &&
+	    pkt.dqpn == VRB_GSI_QPN)
+		gsi_comment(&r, &pkt, pkt.payload, why);
+	else
+		comment(&r, NULL, 0, NULL, why);
 	if (t->wire)
 		put_wire(t, &r, damaged);
 	else if (t->frame)

@@ -116,9 +116,8 @@ static void steer(struct vrb_engine *e, struct vrb_wire_addr *a)
 	vrb_helper_kick(e);
 }
 
-/* The sockets of an address of dev. needed: now, so that a port that cannot be had is explained. */
-static int addr_get(struct vrb_engine *e, const struct vrb_hdev *dev, uint32_t index,
-		    struct vrb_wire_addr **out, bool needed)
+int vrb_wire_addr_get(struct vrb_engine *e, const struct vrb_hdev *dev, uint32_t index,
+		      struct vrb_wire_addr **out, bool needed)
 {
 	struct vrb_wire *w = wire_get(e);
 	const struct vrb_gid *gid = &dev->gid[index % VRB_GIDS_MAX].gid;
@@ -163,7 +162,7 @@ void vrb_wire_listen(struct vrb_engine *e, const struct vrb_hdev *dev)
 		return;
 	for (uint32_t i = 0; i < dev->n_gids; i++)
 		if (dev->gid[i].valid && !dev->gid[i].is_v1)
-			if (!addr_get(e, dev, i, &a, false))
+			if (!vrb_wire_addr_get(e, dev, i, &a, false))
 				vrb_udp_want_hops(a->udp);
 }
 
@@ -269,7 +268,7 @@ int vrb_wire_connect(struct vrb_hqp *q, const struct vrb_qp_attr *attr, uint32_t
 		(void)refuse(VRB_V_MODIFY_UNREACHABLE, q->core.qpn, -ENETUNREACH);
 		return -ETIMEDOUT;
 	}
-	err = addr_get(q->e, q->ctx->dev, attr->sgid_index, &a, true);
+	err = vrb_wire_addr_get(q->e, q->ctx->dev, attr->sgid_index, &a, true);
 	if (!err)
 		err = check_way(a, &attr->dgid, q->core.qpn, path_mtu);
 	if (err)
@@ -325,8 +324,8 @@ int vrb_wire_route_ah(struct vrb_engine *e, const struct vrb_hdev *dev, struct v
 {
 	struct vrb_wire_addr *a;
 	uint32_t mtu;
-	int err =
-		vrb_wire_is_forbidden() ? -ENETUNREACH : addr_get(e, dev, av->sgid_index, &a, true);
+	int err = vrb_wire_is_forbidden() ? -ENETUNREACH
+					  : vrb_wire_addr_get(e, dev, av->sgid_index, &a, true);
 
 	if (!err && vrb_udp_route(a->udp, &av->dgid, &mtu))
 		err = -ENETUNREACH;
@@ -363,7 +362,7 @@ static void arm(struct vrb_engine *e, struct vrb_wire_addr *a)
 
 void vrb_wire_arm(struct vrb_engine *e)
 {
-	/* pair with the releases in wire_get and addr_get */
+	/* pair with the releases in wire_get and vrb_wire_addr_get */
 	struct vrb_wire *w = atomic_load_explicit(&e->wire, memory_order_acquire);
 	uint32_t n = w ? atomic_load_explicit(&w->n, memory_order_acquire) : 0;
 

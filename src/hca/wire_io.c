@@ -3,8 +3,10 @@
  * Packets out and in: a queue pair's next packet into the batch of its flow, and what the sockets
  * have received to its queue pair, or to the process of the user that owns it.
  */
+#include "base/bytes.h"
 #include "hca/ask.h"
 #include "hca/faults.h"
+#include "hca/gsi_parts.h"
 #include "hca/peer.h"
 #include "hca/tap.h"
 #include "hca/wire.h"
@@ -152,23 +154,33 @@ static void drop(struct vrb_engine *e, enum vrb_verdict v, vrb_qpn qpn)
 }
 
 /* The kernel gave us a packet of another process of the user: it goes on by shared memory, and the
- * kernel is told anew. False: it waits for room. */
-static bool carry(struct vrb_engine *e, struct vrb_wire_addr *a, const struct vrb_udp_packet *p,
-		  vrb_qpn qpn)
+ * kernel is told anew. */
+enum vrb_wire_fate vrb_wire_pass_on(struct vrb_engine *e, struct vrb_wire_addr *a,
+				    const struct vrb_udp_packet *p, uint32_t slot, vrb_qpn qpn)
 {
 	vrb_ns now = vrb_peek(&e->now);
 	struct vrb_peer *peer;
 
 	vrb_udp_steer_stranger(a->udp, now);
 	vrb_wire_keep_moves(e, a);
-	if (p->len <= VRB_ROCE_PACKET_MAX && !vrb_peer_get(e, qpn >> VRB_QPN_INDEX_BITS, &peer)) {
+	if (p->len <= VRB_ROCE_PACKET_MAX && !vrb_peer_get(e, slot, &peer)) {
 		if (vrb_wire_carry(e, peer, qpn, p))
-			return true;
+			return VRB_WIRE_KEPT;
 		if (!vrb_stall_lasts(e, peer, now, CARRY_NS))
-			return false;
+			return VRB_WIRE_STAYS;
 	}
-	drop(e, VRB_V_DROP_SLOT, qpn);
-	return true;
+	return VRB_WIRE_GOES;
+}
+
+/* Not ours. False: it waits for room. */
+static bool carry(struct vrb_engine *e, struct vrb_wire_addr *a, const struct vrb_udp_packet *p,
+		  vrb_qpn qpn)
+{
+	enum vrb_wire_fate fate = vrb_wire_pass_on(e, a, p, qpn >> VRB_QPN_INDEX_BITS, qpn);
+
+	if (fate == VRB_WIRE_GOES)
+		drop(e, VRB_V_DROP_SLOT, qpn);
+	return fate != VRB_WIRE_STAYS;
 }
 
 enum origin { SOCKET, CARRIED, HELD };
@@ -251,8 +263,11 @@ static bool dispatch(struct vrb_engine *e, struct vrb_wire_addr *a, const struct
 		refuse(e, &why, false);
 		return true;
 	}
-	if (pkt.dqpn >> VRB_QPN_INDEX_BITS != e->slot)
+	if (vrb_unlikely(pkt.dqpn >> VRB_QPN_INDEX_BITS != e->slot)) {
+		if (pkt.dqpn == VRB_GSI_QPN)
+			return vrb_gsi_take(e, a, p, &pkt, origin == SOCKET);
 		return origin != SOCKET || carry(e, a, p, pkt.dqpn);
+	}
 	q = e->qp[pkt.dqpn & VRB_QPN_INDEX_MASK];
 	if (!q) {
 		drop(e, VRB_V_DROP_NO_QP, pkt.dqpn);
@@ -285,18 +300,20 @@ bool vrb_wire_carried(struct vrb_engine *e, const uint8_t *bytes, uint32_t len)
 	struct vrb_wire_addr *a;
 	bool done;
 
-	if (!e->wire || len < sizeof(p.net) || len - sizeof(p.net) > sizeof(copy))
+	if (len < sizeof(p.net) || len - sizeof(p.net) > sizeof(copy))
 		return true;
 	p.len = len - (uint32_t)sizeof(p.net);
 	memcpy(&p.net, bytes, sizeof(p.net));
 	p.net.df = true; /* any byte may have stood there */
 	memcpy(copy, bytes + sizeof(p.net), p.len);
-	a = vrb_wire_find(e->wire, &p.net.dst);
-	if (!a)
+	a = e->wire ? vrb_wire_find(e->wire, &p.net.dst) : NULL;
+	/* a message to QP 1 needs no socket of ours */
+	if (!a && (p.len < VRB_BTH_LEN || vrb_get_be24(copy + 5) != VRB_GSI_QPN))
 		return true;
-	vrb_wire_keep_moves(e, a);
+	if (a)
+		vrb_wire_keep_moves(e, a);
 	done = dispatch(e, a, &p, CARRIED);
-	if (!e->wire->held)
+	if (e->wire && !e->wire->held)
 		vrb_wire_flush(e);
 	return done;
 }

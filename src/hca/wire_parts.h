@@ -18,6 +18,10 @@ static inline uint8_t vrb_wire_lane(uint32_t of_addresses, uint32_t of_qpns)
 	return (uint8_t)((of_addresses ^ of_qpns) % VRB_UDP_LANES);
 }
 
+/* The sockets of an address of dev, opened when they are not yet. needed: now, so that a port that
+ * cannot be had is explained. */
+int vrb_wire_addr_get(struct vrb_engine *e, const struct vrb_hdev *dev, uint32_t index,
+		      struct vrb_wire_addr **out, bool needed);
 /* The sockets of a local address, or NULL. */
 struct vrb_wire_addr *vrb_wire_find(struct vrb_wire *w, const struct vrb_gid *gid);
 
@@ -60,6 +64,10 @@ static inline bool vrb_wire_keeps_some(const struct vrb_wire *w)
  * to stay where it is. */
 bool vrb_wire_carry(struct vrb_engine *e, struct vrb_peer *p, vrb_qpn qpn,
 		    const struct vrb_udp_packet *packet);
+/* wire_io.c: a packet of another process of the user, the owner of a slot. KEPT: it is on its way.
+ * STAYS: it waits for room. GOES: nobody takes it. */
+enum vrb_wire_fate vrb_wire_pass_on(struct vrb_engine *e, struct vrb_wire_addr *a,
+				    const struct vrb_udp_packet *p, uint32_t slot, vrb_qpn qpn);
 void vrb_wire_keep_forget(struct vrb_hqp *q);
 int vrb_wire_keep_open(struct vrb_wire *w); /* -errno */
 void vrb_wire_keep_close(struct vrb_wire *w);

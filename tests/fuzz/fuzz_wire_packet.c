@@ -287,6 +287,14 @@ static void answer(struct fz *f)
 	finish(f, n + p.len + vrb_pkt_pad(p.len), shape & 2, (uint16_t)run_n);
 }
 
+/* A message to QP 1. */
+static void message(struct fz *f)
+{
+	uint8_t shape = fz_u8(f);
+
+	finish(f, wk_gsi_invent(f, run + run_len), shape, (uint16_t)run_n);
+}
+
 /* ---- what the application does */
 
 static void post_recv(struct fz *f)
@@ -399,7 +407,10 @@ static void step(struct fz *f)
 		post_send(f);
 		break;
 	case 12:
-		wk_poll();
+		if (b & 8)
+			message(f);
+		else
+			wk_poll();
 		break;
 	case 13:
 		wk.now += 1ull << (10 + (b & 15));

@@ -115,6 +115,8 @@ static void check_sent(const uint8_t *at, uint32_t len, const struct vrb_net *wa
 	/* a congestion notification about a datagram goes to whom that names */
 	if (pkt.op.v == VRB_OPCODE_CNP)
 		return;
+	if (wk_gsi_sent(&pkt))
+		return;
 	FZ_CHECK(pkt.dqpn - WK_PEER_QPN < WK_N_QPS);
 	wk.last_which = pkt.dqpn - WK_PEER_QPN;
 	wk.last_len = len - VRB_ICRC_LEN;
@@ -333,6 +335,7 @@ static void begin(void)
 		return;
 	node_open(&wk.node, false);
 	vrb_helper_stop(wk_engine());
+	wk_gsi_begin();
 	FZ_CHECK(!vrb_hsrq_create(wk.node.pd, 64, 2, 0, &wk.srq, &wk.srq));
 }
 

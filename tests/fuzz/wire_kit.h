@@ -71,6 +71,13 @@ void wk_look(uint32_t named, uint32_t n_packets);
 /* A whole turn: timers, requests, answers. */
 void wk_turn(void);
 
+/* ---- QP 1 (wire_gsi.c) */
+void wk_gsi_begin(void); /* once: a service id is claimed */
+/* A packet to it, up to its pad, but for the lies; its length. */
+uint32_t wk_gsi_invent(struct fz *f, uint8_t *at);
+/* True: it is an answer of QP 1's, as it should be. */
+bool wk_gsi_sent(const struct vrb_pkt *pkt);
+
 /* ---- slots of the landing area; a work request's id names its slot */
 /* len: bytes that may be written until the completion. False: all are taken. */
 bool wk_slot_take(uint32_t len, uint64_t *id, uint64_t *addr);

@@ -344,6 +344,12 @@ static void map_user(uid_t uid)
 	fclose(f);
 }
 
+void kit_own_network_as_root(void)
+{
+	MUST(!unshare(CLONE_NEWNET));
+	lo_up();
+}
+
 void kit_own_network(void)
 {
 	uid_t uid = geteuid();

@@ -89,6 +89,8 @@ uint32_t get_u32(int sock);
 /* A network namespace with nothing but lo, which is then the only device; ends with 77 when this
  * user can have none. */
 void kit_own_network(void);
+/* The same for who is root, and keeps all users. */
+void kit_own_network_as_root(void);
 
 /* ---- the rogue */
 struct rogue {
