@@ -45,13 +45,10 @@ function(vrb_layer name)
   set_property(TARGET vrb_${name} PROPERTY VRB_INCLUDES ${dirs})
 endfunction()
 
-# vrb_test(NAME SOURCES file... LAYERS layer... [LIBS lib...] [LABEL label] [ARGS arg...]): a test program on the objects of the
-# given layers, added to CTest under LABEL (unit when left out). It sees the headers of its layers and of tests/support.
-function(vrb_test name)
-  cmake_parse_arguments(T "" "LABEL" "SOURCES;LAYERS;LIBS;ARGS" ${ARGN})
-  if(NOT T_LABEL)
-    set(T_LABEL unit)
-  endif()
+# vrb_test_program(NAME SOURCES file... LAYERS layer... [LIBS lib...]): a program of the tests on the objects of the given layers.
+# It sees the headers of its layers and of tests/support.
+function(vrb_test_program name)
+  cmake_parse_arguments(T "" "" "SOURCES;LAYERS;LIBS" ${ARGN})
   add_executable(${name} ${T_SOURCES})
   target_compile_options(${name} PRIVATE ${VRB_WARNINGS})
   target_compile_definitions(${name} PRIVATE _GNU_SOURCE VRB_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
@@ -63,6 +60,16 @@ function(vrb_test name)
     target_link_libraries(${name} PRIVATE ${libs})
   endforeach()
   target_link_libraries(${name} PRIVATE vrb_support cmocka ${T_LIBS})
+endfunction()
+
+# vrb_test(NAME SOURCES file... LAYERS layer... [LIBS lib...] [LABEL label] [ARGS arg...]): such a program, added to CTest under
+# LABEL (unit when left out).
+function(vrb_test name)
+  cmake_parse_arguments(T "" "LABEL" "SOURCES;LAYERS;LIBS;ARGS" ${ARGN})
+  if(NOT T_LABEL)
+    set(T_LABEL unit)
+  endif()
+  vrb_test_program(${name} SOURCES ${T_SOURCES} LAYERS ${T_LAYERS} LIBS ${T_LIBS})
   add_test(NAME ${name} COMMAND ${name} ${T_ARGS})
   set_tests_properties(${name} PROPERTIES LABELS ${T_LABEL} SKIP_RETURN_CODE 77 TIMEOUT 600)
 endfunction()
