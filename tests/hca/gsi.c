@@ -228,7 +228,20 @@ static void bad(void)
 
 /* ---- claims */
 
-enum order { CLAIM = 1, RELEASE, TAKE, ANSWER, END };
+enum order { CLAIM = 1, RELEASE, TAKE, ANSWER, CARRIED, END };
+
+/* Packets that this process has carried to others. */
+static uint32_t n_carried(struct vrb_engine *e)
+{
+	uint32_t n = 0;
+
+	vrb_engine_lock(e);
+	for (uint32_t slot = 1; slot <= VRB_SLOTS; slot++)
+		if (e->peer[slot] && e->peer[slot]->tx_open)
+			n += (uint32_t)e->peer[slot]->tx.head;
+	vrb_engine_unlock(e);
+	return n;
+}
 
 /* A member does what it is told: an order, and a port or a word. */
 static int member(int sock, void *arg)
@@ -252,6 +265,9 @@ static int member(int sock, void *arg)
 			break;
 		case TAKE: /* what: ms; 0 back: nothing came */
 			put_u32(sock, box_take(b, &l, (int)what) ? box_word(&l) : 0);
+			break;
+		case CARRIED:
+			put_u32(sock, n_carried(n.ctx->e));
 			break;
 		case ANSWER:
 			id = vrb_gsi_new_id(n.ctx);
@@ -408,6 +424,42 @@ static void owners(void)
 		MUST(!tell(&c[i], TAKE, QUIET_MS));
 		dismiss(&c[i]);
 	}
+	close_box(&n, b);
+}
+
+/* Once members have come, the kernel's program knows: nothing is carried. */
+static void steered(void)
+{
+	uint32_t slot[3], quiet = 0, last = UINT32_MAX;
+	struct child c[3];
+	struct vrb_gid to;
+	struct node n;
+	struct box *b;
+
+	SKIP_FORK_OF_THREADS();
+	kit_own_network();
+	for (uint32_t i = 0; i < 3; i++) {
+		child_start(&c[i], member, NULL);
+		slot[i] = get_u32(c[i].sock);
+	}
+	b = open_box(&n);
+	to = self_of(&n);
+	for (double end = now_s() + WAIT_MS / 1e3; quiet < 20; usleep(1000)) {
+		uint32_t sum = n_carried(n.ctx->e);
+
+		MUST(now_s() < end);
+		for (uint32_t i = 0; i < 3; i++) {
+			box_write(b, &to, i % 2 ? VRB_CM_RTU : VRB_CM_SIDR_REP,
+				  (struct box_ids){1, slot[i] << 24 | 77}, 7);
+			MUST(tell(&c[i], TAKE, WAIT_MS) == 7);
+		}
+		for (uint32_t i = 0; i < 3; i++)
+			sum += tell(&c[i], CARRIED, 0);
+		quiet = sum == last ? quiet + 1 : 0;
+		last = sum;
+	}
+	for (uint32_t i = 0; i < 3; i++)
+		dismiss(&c[i]);
 	close_box(&n, b);
 }
 
@@ -622,8 +674,9 @@ int main(int argc, char **argv)
 	static const struct kit_test tests[] = {
 		{"refused", refused},	{"flood", flood},	{"bad", bad},
 		{"claims", claims},	{"forked", forked},	{"limits", limits},
-		{"owners", owners},	{"carried", carried},	{"stopped", stopped},
-		{"squatted", squatted}, {"nonsense", nonsense}, {"recorded", recorded},
+		{"owners", owners},	{"steered", steered},	{"carried", carried},
+		{"stopped", stopped},	{"squatted", squatted}, {"nonsense", nonsense},
+		{"recorded", recorded},
 	};
 
 	return kit_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
