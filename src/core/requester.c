@@ -220,11 +220,12 @@ static void head(const struct vrb_qp *qp, struct vrb_tx *tx, unsigned op)
 /*
  * Nobody waits for the acknowledgement of a short unsignaled message, and on the wire it is a
  * packet of its own: while such messages follow each other closely not each of them asks (IBA
- * 9.7.5.1.2 leaves it to the requester). If nothing follows, the silence brings a probe.
+ * 9.7.5.1.2 leaves it to the requester). If nothing follows, the silence brings a probe, where that
+ * comes long before the ACK timer, which costs a retry.
  */
 static bool need_not_ask(const struct vrb_qp *qp, const struct vrb_swqe *w, vrb_ns now)
 {
-	return qp->probe_ns != VRB_NS_NEVER && qp->timeout_ns != VRB_NS_NEVER &&
+	return qp->timeout_ns != VRB_NS_NEVER && qp->probe_ns < qp->timeout_ns / 4 &&
 	       !(w->flags & VRB_WRF_SIGNALED) && w->len <= qp->mtu && !qp->rewound &&
 	       now - qp->asked_at < VRB_ACK_LAZY_NS;
 }

@@ -189,8 +189,8 @@ static void on_ack_timeout(struct vrb_qp *qp, vrb_ns now, struct vrb_fx *fx)
 static void on_silence(struct vrb_qp *qp, vrb_ns now)
 {
 	qp->probe_deadline = VRB_NS_NEVER;
-	if (qp->rnr_wait || qp->failing || vrb_psn_eq(qp->una_psn, qp->next_psn))
-		return; /* sent again, or not at all, by other rules; sending arms it anew */
+	if (qp->rnr_wait || vrb_psn_eq(qp->una_psn, qp->next_psn))
+		return; /* sent again by other rules; sending arms it anew */
 	qp->probe = VRB_PROBE_DUE;
 	if (qp->n_probes < PROBES_MAX)
 		qp->n_probes++;

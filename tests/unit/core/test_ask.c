@@ -98,12 +98,54 @@ static void test_all_ask(void **state)
 	kit_free(k);
 }
 
+/* An entry that cannot be sent ends when those before it are acknowledged: nobody has asked, so the
+ * probe does. */
+static void test_failing_behind(void **state)
+{
+	struct kit *k = kit(.window = 64, .retry = 255);
+	const struct vrb_sge bad = {(uintptr_t)k->mem, 8, 0x77777777};
+
+	(void)state;
+	k->qp.probe_ns = 200 * VRB_NS_PER_US;
+	post_unsignaled(k, 8);
+	want_asks(k, true);
+	give(k, ACK(100));
+	post_unsignaled(k, 8);
+	want_asks(k, false);
+	post(k, (struct vrb_swqe){.op = VRB_WR_SEND, .wr_id = 7}, &bad, 1);
+	want_none(k, REQ);
+	want_verdict(k, VRB_V_LKEY_UNKNOWN);
+	want_no_wc(k);
+	assert_int_equal(vrb_qp_next_deadline(&k->qp), k->now + k->qp.probe_ns);
+	pass(k, k->qp.probe_ns);
+	want(k, REQ, P(VRB_OP_SEND_ONLY, 101, .len = 8, .flags = A));
+	give(k, ACK(101));
+	want_wc(k, 7, VRB_WC_LOC_PROT_ERR);
+	kit_free(k);
+}
+
+/* Who gives up before a probe would ask has every message asked for. */
+static void test_hasty(void **state)
+{
+	struct kit *k = kit(.window = 64, .timeout = 5); /* 131 us */
+
+	(void)state;
+	k->qp.probe_ns = 200 * VRB_NS_PER_US;
+	for (uint32_t i = 0; i < 4; i++) {
+		post_unsignaled(k, 8);
+		want_asks(k, true);
+	}
+	kit_free(k);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ack_inside_long_message),
 		cmocka_unit_test(test_few_ask),
 		cmocka_unit_test(test_all_ask),
+		cmocka_unit_test(test_failing_behind),
+		cmocka_unit_test(test_hasty),
 	};
 
 	return VRB_RUN_TESTS(tests);
