@@ -195,6 +195,18 @@ void vrb_gsi_release(struct vrb_hctx *ctx, uint64_t service_id)
 	vrb_cancel_restore(old);
 }
 
+void vrb_gsi_on_listen(struct vrb_engine *e, int listen_fd)
+{
+	uint32_t i = 0;
+
+	/* An event of a moment ago may be about a descriptor that is another's by now: to accept
+	 * there would take the program's connection, or wait for one. */
+	while (e->gsi && i < e->gsi->n_claims && e->gsi->claim[i].fd != listen_fd)
+		i++;
+	if (e->gsi && i < e->gsi->n_claims)
+		vrb_meet_on_listen(e, VRB_EV_CLAIM, listen_fd);
+}
+
 void vrb_gsi_rewatch(struct vrb_engine *e)
 {
 	for (uint32_t i = 0; e->gsi && i < e->gsi->n_claims; i++)

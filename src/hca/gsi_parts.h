@@ -30,6 +30,8 @@ struct vrb_gsi_claim *vrb_gsi_find_claim(const struct vrb_engine *e, uint64_t se
 int vrb_gsi_call(uint64_t service_id);
 int vrb_gsi_push(struct vrb_engine *e, struct vrb_wire_addr *a, const struct vrb_udp_flow *f,
 		 const uint8_t mad[VRB_MAD_LEN]);
+/* Somebody connects to a claim's name. */
+void vrb_gsi_on_listen(struct vrb_engine *e, int listen_fd);
 /* The names of claims are looked at again. */
 void vrb_gsi_rewatch(struct vrb_engine *e);
 void vrb_gsi_end(struct vrb_engine *e, bool in_child);

@@ -217,17 +217,22 @@ static void expire_pending(struct vrb_engine *e, vrb_ns now)
 	}
 }
 
-static void take(struct vrb_engine *e, int fd, vrb_ns now)
+/* what: where it came from. Who brings a request to a claim has sent it already: many at once are
+ * not to use up the places of those that have not spoken. */
+static void take(struct vrb_engine *e, int fd, uint32_t what, vrb_ns now)
 {
 	if (!same_user(fd)) {
 		close(fd);
 		return;
 	}
 	expire_pending(e, now);
-	if (vrb_meet_watch(e, VRB_EV_ACCEPTED, fd))
+	if (vrb_meet_watch(e, VRB_EV_ACCEPTED, fd)) {
 		close(fd);
-	else
-		e->pending[e->n_pending++] = (struct vrb_pending){.fd = fd, .since = now};
+		return;
+	}
+	e->pending[e->n_pending++] = (struct vrb_pending){.fd = fd, .since = now};
+	if (what == VRB_EV_CLAIM)
+		vrb_meet_on_accepted(e, fd);
 }
 
 static int accept_one(int listen_fd)
@@ -264,7 +269,7 @@ void vrb_meet_on_listen(struct vrb_engine *e, uint32_t what, int listen_fd)
 		int fd = accept_one(listen_fd);
 
 		if (fd >= 0)
-			take(e, fd, now);
+			take(e, fd, what, now);
 		else if (fd == -EAGAIN)
 			return;
 		else if (fd != -EINTR && fd != -ECONNABORTED && !turn_away(e, listen_fd, fd))

@@ -381,8 +381,10 @@ void vrb_peer_on_event(struct vrb_engine *e, uint32_t what, int fd)
 
 	switch (what) {
 	case VRB_EV_LISTEN:
-	case VRB_EV_CLAIM:
 		vrb_meet_on_listen(e, what, fd);
+		break;
+	case VRB_EV_CLAIM:
+		vrb_gsi_on_listen(e, fd);
 		break;
 	case VRB_EV_ACCEPTED:
 		vrb_meet_on_accepted(e, fd);

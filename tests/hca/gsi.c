@@ -628,6 +628,77 @@ static void nonsense(void)
 	close_box(&n, b);
 }
 
+/* The descriptor of a claim that has been released is the program's, which listens on it. */
+static void reused(void)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+	int s = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	socklen_t len = sizeof(sa.sun_family);
+	struct node n;
+	struct box *b;
+
+	kit_own_network();
+	b = open_box(&n);
+	MUST(!vrb_gsi_claim(n.ctx, SERVICE + 1));
+	MUST(fd >= 0 && !bind(fd, (struct sockaddr *)&sa, len) && !listen(fd, 1));
+	len = sizeof(sa);
+	MUST(!getsockname(fd, (struct sockaddr *)&sa, &len));
+	MUST(s >= 0 && !connect(s, (struct sockaddr *)&sa, len));
+	vrb_engine_lock(n.ctx->e);
+	vrb_peer_on_event(n.ctx->e, VRB_EV_CLAIM, fd);
+	vrb_engine_unlock(n.ctx->e);
+	MUST(accept(fd, NULL, NULL) >= 0);
+	close_box(&n, b);
+}
+
+/* What another process does for a request that is not its own. */
+static void bring(const struct node *n, uint32_t port)
+{
+	const struct vrb_meet_hello h = {
+		.magic = VRB_MEET_MAGIC, .version = VRB_MEET_VERSION, .type = VRB_MEET_MAD};
+	const struct vrb_net net = {.src = self_of(n), .dst = self_of(n), .ttl = 64};
+	const struct vrb_cm cm = {.kind = VRB_CM_REQ, .service_id = SERVICE + port};
+	int s = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	uint8_t bytes[VRB_ROCE_PACKET_MAX];
+	size_t len = sizeof(h) + sizeof(net);
+	struct sockaddr_un sa;
+	socklen_t n_sa = claim_name(&sa, geteuid(), port);
+
+	memcpy(bytes, &h, sizeof(h));
+	memcpy(bytes + sizeof(h), &net, sizeof(net));
+	len += vrb_pkt_emit_headers(&form, bytes + len);
+	MUST(vrb_cm_emit(&cm, bytes + len));
+	len += VRB_MAD_LEN;
+	MUST(s >= 0 && !connect(s, (struct sockaddr *)&sa, n_sa));
+	MUST(send(s, bytes, len, MSG_NOSIGNAL) == (ssize_t)len);
+	close(s);
+}
+
+/* More requests come than there are places for connections that have not said what they want. */
+static void burst(void)
+{
+	struct letter l;
+	struct node n;
+	struct box *b;
+	int fd;
+
+	kit_own_network();
+	b = open_box(&n);
+	MUST(!vrb_gsi_claim(n.ctx, SERVICE + 1));
+	vrb_engine_lock(n.ctx->e);
+	fd = vrb_gsi_find_claim(n.ctx->e, SERVICE + 1)->fd;
+	for (uint32_t i = 0; i < VRB_PENDING_MAX + 80; i++) {
+		bring(&n, 1);
+		if (i % 32 == 31)
+			vrb_peer_on_event(n.ctx->e, VRB_EV_CLAIM, fd);
+	}
+	vrb_engine_unlock(n.ctx->e);
+	for (uint32_t i = 0; i < VRB_PENDING_MAX + 80; i++)
+		want(b, &l, VRB_CM_REQ, 0);
+	close_box(&n, b);
+}
+
 /* ---- the capture names them */
 
 static bool has_text(int fd, const char *text)
@@ -672,11 +743,11 @@ static void recorded(void)
 int main(int argc, char **argv)
 {
 	static const struct kit_test tests[] = {
-		{"refused", refused},	{"flood", flood},	{"bad", bad},
-		{"claims", claims},	{"forked", forked},	{"limits", limits},
-		{"owners", owners},	{"steered", steered},	{"carried", carried},
-		{"stopped", stopped},	{"squatted", squatted}, {"nonsense", nonsense},
-		{"recorded", recorded},
+		{"refused", refused}, {"flood", flood},	      {"bad", bad},
+		{"claims", claims},   {"forked", forked},     {"limits", limits},
+		{"owners", owners},   {"steered", steered},   {"carried", carried},
+		{"stopped", stopped}, {"squatted", squatted}, {"nonsense", nonsense},
+		{"reused", reused},   {"burst", burst},	      {"recorded", recorded},
 	};
 
 	return kit_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
