@@ -9,6 +9,7 @@
  */
 #include "hca/ask.h"
 #include "hca/direct.h"
+#include "hca/gsi_parts.h"
 #include "hca/peer.h"
 #include "hca/tap.h"
 #include "hca/wire.h"
