@@ -238,7 +238,7 @@ static double cpu_of(pthread_t t)
 /* A thread is in the call; asleep, but for a moment. */
 static void await_waiter(void)
 {
-	while (!vrb_engine_current || !vrb_peek(&vrb_engine_current->n_drivers))
+	while (!vrb_engine_current || !atomic_load(&vrb_engine_current->n_drivers))
 		usleep(100);
 	usleep(2000);
 }
