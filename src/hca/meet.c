@@ -161,28 +161,6 @@ bool vrb_meet_hung_up(int sock)
 	return sock >= 0 && poll(&p, 1, 0) == 1;
 }
 
-int vrb_meet_connect(uint32_t slot)
-{
-	struct sockaddr_un sa;
-	socklen_t n = vrb_slot_name(&sa, slot);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err = 0;
-
-	if (fd < 0)
-		return -errno;
-	for (int i = 0; i < CONNECT_TRIES; i++) {
-		err = connect(fd, (struct sockaddr *)&sa, n) ? -errno : 0;
-		if (err != -EAGAIN)
-			break;
-		usleep(1000); /* the backlog is full: its helper is slow */
-	}
-	if (!err && !same_user(fd))
-		err = -ECONNREFUSED;
-	if (!err)
-		return fd;
-	close(fd);
-	return err;
-}
-
 int vrb_meet_call(const struct sockaddr_un *sa, uint32_t len)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
@@ -196,6 +174,19 @@ int vrb_meet_call(const struct sockaddr_un *sa, uint32_t len)
 		return fd;
 	close(fd);
 	return err;
+}
+
+int vrb_meet_connect(uint32_t slot)
+{
+	struct sockaddr_un sa;
+	socklen_t n = vrb_slot_name(&sa, slot);
+	int fd = vrb_meet_call(&sa, n);
+
+	for (int i = 1; fd == -EAGAIN && i < CONNECT_TRIES; i++) {
+		usleep(1000); /* the backlog is full: its helper is slow */
+		fd = vrb_meet_call(&sa, n);
+	}
+	return fd;
 }
 
 /* ---- taking connections */
