@@ -119,7 +119,7 @@ static bool awaits_ack(const struct vrb_qp *qp)
 	if (vrb_psn_eq(qp->una_psn, qp->next_psn))
 		return false;
 	if (qp->send_off == 0)
-		return true; /* the last packet of every message */
+		return true; /* whole messages: the last asks, or is probed for */
 	w = vrb_qp_swqe(qp, qp->sq_send);
 	if (vrb_psn_diff(qp->una_psn, w->first) < 0 || qp->n_rd_out > 0)
 		return true;
