@@ -3,7 +3,12 @@
 
 #include <string.h>
 
-#include "kit.h"
+const struct vrb_pkt box_form = {.op.v = VRB_TP_UD | VRB_OP_SEND_ONLY,
+				 .pkey = 0xffff,
+				 .dqpn = VRB_GSI_QPN,
+				 .qkey = VRB_GSI_QKEY,
+				 .sqpn = VRB_GSI_QPN,
+				 .len = VRB_MAD_LEN};
 
 static void on_letter(void *arg, const struct vrb_gsi_mad *mad)
 {
@@ -100,4 +105,30 @@ uint32_t box_word(const struct letter *l)
 uint64_t box_said(enum vrb_verdict v)
 {
 	return vrb_peek(&vrb_engine_current->stats->verdict[v]);
+}
+
+struct vrb_gid box_self(const struct node *n)
+{
+	return n->ctx->dev->gid[0].gid;
+}
+
+struct box *box_begin(struct node *n)
+{
+	node_open(n, false);
+	return box_open(n->ctx);
+}
+
+void box_end(struct node *n, struct box *b)
+{
+	struct letter l;
+
+	MUST(!box_take(b, &l, 0));
+	box_close(b);
+	node_close(n);
+}
+
+void box_want(struct box *b, struct letter *l, enum vrb_cm_kind kind, uint32_t remote_id)
+{
+	MUST(box_take(b, l, WAIT_MS));
+	MUST(l->cm.kind == kind && l->cm.remote_id == remote_id);
 }

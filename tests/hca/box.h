@@ -5,8 +5,10 @@
 #define TESTS_HCA_BOX_H
 
 #include "hca/gsi_parts.h"
+#include "kit.h"
 
-#define BOX_MAX 2048u
+#define BOX_MAX	    2048u
+#define BOX_SERVICE 0x0000000001060000ull /* + port, as rdma_cm has it */
 
 struct letter {
 	struct vrb_gid src, dst;
@@ -35,5 +37,14 @@ void box_write(struct box *b, const struct vrb_gid *to, enum vrb_cm_kind kind, s
 	       uint32_t word);
 uint32_t box_word(const struct letter *l); /* that it carries */
 uint64_t box_said(enum vrb_verdict v);
+
+extern const struct vrb_pkt box_form; /* of a packet that brings a message */
+
+/* A node with a box, and its address. At the end nothing may be left in the box. */
+struct box *box_begin(struct node *n);
+void box_end(struct node *n, struct box *b);
+struct vrb_gid box_self(const struct node *n);
+/* The next that comes, which must be this. */
+void box_want(struct box *b, struct letter *l, enum vrb_cm_kind kind, uint32_t remote_id);
 
 #endif
